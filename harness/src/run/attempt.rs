@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use futures_util::future::lazy;
 use tokio::time::{Instant, Sleep, sleep_until};
 use tracing::Span;
 
@@ -15,14 +16,14 @@ use crate::step::{BoxFuture, FailureKind, Place, RunScope, StepError};
 use crate::text::words;
 
 use super::core::RunCore;
-use super::slots::Awaited;
+use super::slots::{StaysOpen, Work};
 
 /// How an attempt ended.
 pub(super) enum Ended<T> {
     Done(T),
     Failed(StepError),
-    /// It waits for answers, and nothing else that it returned counts; or for timers.
-    Awaits(Awaited),
+    /// It waits for answers, and nothing else that it returned counts; or for timers or children.
+    Awaits(Box<Work>),
     Cancelled,
     /// The wall budget was used up.
     OutOfTime,
@@ -99,12 +100,7 @@ impl<K: Deref<Target = RunCore>> Attempt<K> {
         make: impl FnOnce() -> BoxFuture<Result<T, StepError>>,
     ) -> Ended<T> {
         self.core.enter(self.place);
-        let mut make = Some(make);
-        let begun = poll_fn(|task| match make.take() {
-            Some(make) => Poll::Ready(self.begin(task, make)),
-            None => Poll::Pending,
-        });
-        match begun.await {
+        match lazy(|task| self.begin(task, make)).await {
             Begun::Ended(ended) => ended,
             Begun::Unfinished(unfinished) => Box::pin(self.end(unfinished)).await,
         }
@@ -139,13 +135,10 @@ impl<K: Deref<Target = RunCore>> Attempt<K> {
             Err(panic) => Err(panicked(&panic)),
         };
         match self.core.try_close(place) {
-            // It has asked nothing, and no effect of it is running.
-            Some(awaited) if awaited.asked.is_empty() && !self.core.stop.is_cancelled() => {
-                Begun::Ended(Ended::of(result))
-            }
-            Some(awaited) if !awaited.asked.is_empty() => Begun::Ended(Ended::Awaits(awaited)),
-            Some(_) => Begun::Ended(Ended::Cancelled),
-            None => {
+            Ok(Some(work)) if work.has_asked() => Begun::Ended(Ended::Awaits(work)),
+            Ok(_) if self.core.stop.is_cancelled() => Begun::Ended(Ended::Cancelled),
+            Ok(_) => Begun::Ended(Ended::of(result)),
+            Err(StaysOpen) => {
                 let (body, polled) =
                     (None, Some(self.given_up(place, None).map_or(Ok(result), Err)));
                 Begun::Unfinished(Box::new(Unfinished { body, polled, span, due, wakes: true }))
@@ -159,10 +152,10 @@ impl<K: Deref<Target = RunCore>> Attempt<K> {
             self.wait(&mut unfinished).await;
         }
         let polled = unfinished.polled.unwrap_or(Err(GivenUp::Cancelled));
-        let awaited = self.core.close(self.place).await;
+        let work = self.core.close(self.place).await;
         match polled {
             Ok(result) => Ended::of(result),
-            Err(GivenUp::Awaits) => Ended::Awaits(awaited),
+            Err(GivenUp::Awaits) => Ended::Awaits(work.unwrap_or_default()),
             Err(GivenUp::Cancelled) => Ended::Cancelled,
             Err(GivenUp::OutOfTime) => Ended::OutOfTime,
             Err(GivenUp::TimedOut) => {

@@ -261,7 +261,7 @@ impl Ticket {
     /// The attempt waits for the child.
     pub(super) fn wait(&self) {
         if let Some(work) = self.core.live().slots.of(self.place()) {
-            work.awaited.children.push(self.at.key.clone());
+            work.children.push(self.at.key.clone());
         }
     }
 

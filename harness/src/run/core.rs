@@ -19,7 +19,7 @@ use crate::state::Schema;
 use crate::step::{EffectScope, Ids, Place, StepError};
 
 use super::parent::Parent;
-use super::slots::{Awaited, Slots};
+use super::slots::{Slots, StaysOpen, Work};
 use super::stop::{StopSignal, Wake};
 
 /// What all steps of one run share with its driver.
@@ -200,17 +200,10 @@ impl RunCore {
         self.live().slots.enter(place);
     }
 
-    /// Looks where the next attempt stands, if it can be made, and opens its slot if `look` says so.
-    pub(super) fn enter_where<E>(
-        &self,
-        look: impl FnOnce(&Session<usize>) -> Result<(Place, bool), E>,
-    ) -> Result<Place, E> {
-        let mut live = self.live();
-        let (place, enters) = look(&live.session)?;
-        if enters {
-            live.slots.enter(place);
-        }
-        Ok(place)
+    /// Looks at the session, and opens the slot of the attempt that comes next there.
+    pub(super) fn enter_where<T>(&self, enter: impl FnOnce(&Session<usize>, &mut Slots) -> T) -> T {
+        let Live { session, slots, .. } = &mut *self.live();
+        enter(session, slots)
     }
 
     /// Sets when an attempt in flight is given up.
@@ -253,16 +246,17 @@ impl RunCore {
         }
     }
 
-    /// Closes the slot of an attempt once its effects are over. Returns what it waits for.
-    pub(super) async fn close(&self, place: Place) -> Awaited {
+    /// Closes the slot of an attempt once its effects are over. Returns what it has begun and waits
+    /// for, if anything.
+    pub(super) async fn close(&self, place: Place) -> Option<Box<Work>> {
         match self.try_close(place) {
-            Some(awaited) => awaited,
-            None => Box::pin(self.until(|| self.try_close(place))).await,
+            Ok(work) => work,
+            Err(StaysOpen) => Box::pin(self.until(|| self.try_close(place).ok())).await,
         }
     }
 
     /// The same if no effect is running.
-    pub(super) fn try_close(&self, place: Place) -> Option<Awaited> {
+    pub(super) fn try_close(&self, place: Place) -> Result<Option<Box<Work>>, StaysOpen> {
         self.live().slots.close(place)
     }
 

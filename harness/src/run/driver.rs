@@ -5,12 +5,11 @@
 //! changes nothing, but for a reducer or a route that panics: the state it worked on is discarded.
 
 use std::cell::Cell;
-use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::future::lazy;
 use tokio::time::Instant;
 
 use crate::context::Context;
@@ -33,7 +32,7 @@ use super::conclusion::Recorded;
 use super::core::RunCore;
 use super::outcome::Settlement;
 use super::outcome::rest::Slot;
-use super::slots::Awaited;
+use super::slots::Work;
 use super::transition::{Attempted, budget_at, overspent};
 
 /// How many steps that never wait may run before other tasks get their turn.
@@ -136,7 +135,7 @@ impl<C: Context, S: State> Driver<C, S> {
         let mut in_a_row = 0_u32;
         loop {
             // Most attempts are over at once: what they return is folded before the next await.
-            let attempted = match poll_fn(|task| Poll::Ready(self.enter(&program, task))).await {
+            let attempted = match lazy(|task| self.enter(&program, task)).await {
                 Entered::Over(attempted) => attempted,
                 entered => Box::pin(self.complete(&program, entered)).await,
             };
@@ -184,12 +183,13 @@ impl<C: Context, S: State> Driver<C, S> {
             return Entered::Over(kept_from);
         }
         let budget = self.budget(wiring);
-        let mut fired = Vec::new();
-        let entered = self.core.enter_where(|session| {
+        let entered = self.core.enter_where(|session, slots| {
             let place = at_boundary(wiring, budget, self.breakpoints.as_deref(), session)?;
-            fired = super::timers::fired(session, None);
             // Of a step that asks or has items, its parts enter.
-            Ok((place, matches!(program.steps[place.step].action, Action::Run(_))))
+            if let Action::Run(_) = program.steps[place.step].action {
+                slots.enter(place);
+            }
+            Ok(place)
         });
         let place = match entered {
             Ok(place) => place,
@@ -205,9 +205,7 @@ impl<C: Context, S: State> Driver<C, S> {
                 });
             }
         };
-        for key in fired {
-            self.core.publish(Some(place), || EventKind::TimerFired { key });
-        }
+        self.core.publish_fired(place);
         self.core.publish(Some(place), || EventKind::StepStarted);
         let executable = &program.steps[place.step];
         match &executable.action {
@@ -246,13 +244,13 @@ impl<C: Context, S: State> Driver<C, S> {
                 Entered::Over(attempted) => return attempted,
                 Entered::MayBeLost if !Box::pin(self.holds()).await => return Attempted::LeaseLost,
                 Entered::MayBeLost => {
-                    entered = poll_fn(|task| Poll::Ready(self.enter(program, task))).await;
+                    entered = lazy(|task| self.enter(program, task)).await;
                 }
                 Entered::Sleeps if !Box::pin(self.sleep_here()).await => {
                     return Attempted::Waits { asks: false };
                 }
                 Entered::Sleeps => {
-                    entered = poll_fn(|task| Poll::Ready(self.enter(program, task))).await;
+                    entered = lazy(|task| self.enter(program, task)).await;
                 }
                 Entered::Begun(place, unfinished) => {
                     let ended = self.attempt_at(&program.graph.wiring, place).end(unfinished).await;
@@ -365,7 +363,8 @@ impl<C: Context, S: State> Driver<C, S> {
         match ended {
             Ended::Done(_) => self.failed(StepError::fatal("the step has no result")),
             Ended::Failed(error) => self.failed(error),
-            Ended::Awaits(Awaited { asked, timers, children }) => {
+            Ended::Awaits(work) => {
+                let Work { asked, timers, children, .. } = *work;
                 self.left.asked = asked.into_iter().map(|(key, it)| (Some(key), it)).collect();
                 (self.left.timers, self.left.children) = (timers, children);
                 match self.left.asked.is_empty() {

@@ -5,12 +5,10 @@
 //! all items are, and their results are folded in the order of the items.
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
-use std::future::poll_fn;
 use std::sync::Arc;
-use std::task::Poll;
 
 use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, lazy};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use tokio::time::Instant;
 
@@ -25,9 +23,10 @@ use crate::state::State;
 use crate::step::{EachBody, FailureKind, ItemEnd, Place, StepError};
 
 use super::attempt::{Attempt, Begun, Ended};
+use super::boundary::place_in;
 use super::driver::{Driver, STEPS_IN_A_ROW};
-use super::slots::Awaited;
-use super::timers::{fired, until};
+use super::slots;
+use super::timers::until;
 use super::transition::Attempted;
 
 /// What an item in flight comes to.
@@ -200,7 +199,7 @@ impl<C: Context, S: State> Driver<C, S> {
             }
         }
         let (done, idle) = self.core.session(|session| {
-            let done = session.items.as_ref().is_none_or(|items| items.open().next().is_none());
+            let done = session.items.as_ref().is_none_or(|items| items.are_done());
             (done, session.is_idle(UtcMillis::now()))
         });
         let waits = Attempted::Waits { asks: self.core.session(Session::is_waiting) };
@@ -251,28 +250,20 @@ impl<C: Context, S: State> Driver<C, S> {
                 return;
             }
             let Some(index) = work.ready.pop_front() else { return };
-            let item = self.core.session(|session| {
-                session.items.as_ref().and_then(|items| items.planned.get(index as usize).cloned())
+            let entered = self.core.enter_where(|session, slots| {
+                let item = session.items.as_ref()?.planned.get(index as usize)?.clone();
+                let place = place_in(session, Some(index));
+                slots.enter(place);
+                Some((place, item))
             });
-            let Some(item) = item else { continue };
-            let place = self.place(Some(index));
-            for key in self.core.session(|session| fired(session, place.item)) {
-                self.core.publish(Some(place), || EventKind::TimerFired { key });
-            }
+            let Some((place, item)) = entered else { continue };
+            self.core.publish_fired(place);
             self.core.publish(Some(place), || EventKind::StepStarted);
             let (view, cx) = (self.view(), self.cx(place));
             let Attempt { timeout, wall, .. } = self.attempt_at(wiring, place);
             let attempt = Attempt { core: Arc::clone(&self.core), place, timeout, wall };
-            self.core.enter(place);
-            let mut body = Some((item, view, cx));
-            let begun = poll_fn(|task| match body.take() {
-                Some((item, view, cx)) => {
-                    Poll::Ready(attempt.begin(task, || (each.run)(item, view, cx)))
-                }
-                None => Poll::Pending,
-            });
             work.attempts += 1;
-            match begun.await {
+            match lazy(|task| attempt.begin(task, || (each.run)(item, view, cx))).await {
                 Begun::Ended(ended) => work.over.push_back(Flight::Attempted(place, ended)),
                 Begun::Unfinished(unfinished) => work.flights.push(Box::pin(async move {
                     Flight::Attempted(place, attempt.end(unfinished.moved()).await)
@@ -301,13 +292,14 @@ impl<C: Context, S: State> Driver<C, S> {
                     self.item_failed(wiring, work, index, error)?;
                 }
             },
-            Ended::Awaits(it) if !it.asked.is_empty() && self.is_finishing() => {
+            Ended::Awaits(it) if it.has_asked() && self.is_finishing() => {
                 let why = "an item of a step that `finally` runs asked a question (ask before the \
                            end)";
                 let error = StepError::of(FailureKind::AskInFinally, false, why.to_owned());
                 self.item_failed(wiring, work, index, error)?;
             }
-            Ended::Awaits(Awaited { asked, timers, children }) => {
+            Ended::Awaits(it) => {
+                let slots::Work { asked, timers, children, .. } = *it;
                 if !asked.is_empty() {
                     let asked = asked.into_iter().map(|(key, asked)| (Some(key), asked)).collect();
                     self.record_asked(wiring, place, asked)?;

@@ -136,7 +136,7 @@ impl Effects for RunCore {
                 at: *at,
             });
         }
-        slot.awaited.asked.push((key.to_owned(), asked));
+        slot.asked.push((key.to_owned(), asked));
         let waker = slots.waker(place);
         drop(live);
         if let Some(waker) = waker {
@@ -161,7 +161,7 @@ impl Effects for RunCore {
         if due <= now {
             return SleepReply::Due;
         }
-        slot.awaited.timers.push(Timer::new(Some(key.to_owned()), due));
+        slot.timers.push(Timer::new(Some(key.to_owned()), due));
         let waker = slots.waker(place);
         drop(live);
         waker.into_iter().for_each(Waker::wake);

@@ -40,29 +40,26 @@ struct StepSlot {
     work: Option<Box<Work>>,
 }
 
-/// What an attempt waits for: another one is made once that is there.
-#[derive(Debug, Default)]
-pub(super) struct Awaited {
-    /// Questions that have no answer.
-    pub(super) asked: Vec<(String, Asked)>,
-    /// Timers that are not due.
-    pub(super) timers: Vec<Timer>,
-    /// The keys of children whose turns are not over.
-    pub(super) children: Vec<String>,
-}
-
 /// What an attempt waits for, and what it has begun and spawned.
 #[derive(Debug, Default)]
 pub(super) struct Work {
-    pub(super) awaited: Awaited,
+    /// Questions that have no answer: another attempt is made once they have.
+    pub(super) asked: Vec<(String, Asked)>,
+    /// Timers that are not due, for which it waits as well.
+    pub(super) timers: Vec<Timer>,
+    /// The keys of children whose turns are not over, for which it waits as well.
+    pub(super) children: Vec<String>,
     asked_keys: Vec<String>,
     effect_keys: Vec<String>,
     tasks: Vec<AbortHandle>,
     /// What stops the children that it has started.
-    children: Vec<StopSignal>,
+    child_stops: Vec<StopSignal>,
     /// How many effects are running.
     effects: usize,
 }
+
+/// The slot of an attempt stays open: an effect of it is running.
+pub(super) struct StaysOpen;
 
 impl Slots {
     /// Opens the slot of an attempt.
@@ -114,13 +111,13 @@ impl Slots {
 
     /// Whether an attempt in flight has asked something that has no answer.
     pub(super) fn has_asked(&mut self, place: Place) -> bool {
-        self.begun(place).is_some_and(|work| !work.awaited.asked.is_empty())
+        self.begun(place).is_some_and(Work::has_asked)
     }
 
     /// Whether an attempt in flight waits for a timer or a child, and no effect of it is running.
     pub(super) fn sleeps(&mut self, place: Place) -> bool {
-        let waits = |awaited: &Awaited| !awaited.timers.is_empty() || !awaited.children.is_empty();
-        self.begun(place).is_some_and(|work| waits(&work.awaited) && work.effects == 0)
+        let waits = |work: &Work| !work.timers.is_empty() || !work.children.is_empty();
+        self.begun(place).is_some_and(|work| waits(work) && work.effects == 0)
     }
 
     /// Whether an effect of an attempt in flight is running.
@@ -153,21 +150,20 @@ impl Slots {
         slots.filter_map(|slot| slot.work.as_ref()).any(|work| work.effects > 0)
     }
 
-    /// Closes the slot of an attempt that has no effect running: aborts its tasks, and returns what
-    /// it waits for. `None` if an effect is running.
-    pub(super) fn close(&mut self, place: Place) -> Option<Awaited> {
-        let Some(slot) = self.slot(place) else { return Some(Awaited::default()) };
+    /// Closes the slot of an attempt: aborts its tasks, and returns what it has begun and waits for,
+    /// if anything.
+    pub(super) fn close(&mut self, place: Place) -> Result<Option<Box<Work>>, StaysOpen> {
+        let Some(slot) = self.slot(place) else { return Ok(None) };
         if slot.work.as_ref().is_some_and(|work| work.effects > 0) {
-            return None;
+            return Err(StaysOpen);
         }
-        let work = slot.work.take();
+        let mut work = slot.work.take();
         (slot.place, slot.waker) = (None, None);
         if let Some(index) = place.item {
             self.items.remove(&index);
         }
-        let Some(mut work) = work else { return Some(Awaited::default()) };
-        work.abort_tasks();
-        Some(work.awaited)
+        work.iter_mut().for_each(|work| work.abort_tasks());
+        Ok(work)
     }
 
     /// What polls the attempts in flight that wait.
@@ -184,7 +180,7 @@ impl Slots {
     pub(super) fn children(&mut self, place: Option<Place>) -> Vec<StopSignal> {
         let here = |slot: &&mut StepSlot| place.is_none() || slot.place == place;
         let works = self.all().filter(here).filter_map(|slot| slot.work.as_deref());
-        works.flat_map(|work| work.children.iter().cloned()).collect()
+        works.flat_map(|work| work.child_stops.iter().cloned()).collect()
     }
 
     fn all(&mut self) -> impl Iterator<Item = &mut StepSlot> {
@@ -232,6 +228,11 @@ impl Slots {
 }
 
 impl Work {
+    /// Whether the attempt has asked something that has no answer.
+    pub(super) fn has_asked(&self) -> bool {
+        !self.asked.is_empty()
+    }
+
     fn abort_tasks(&mut self) {
         self.tasks.drain(..).for_each(|task| task.abort());
     }
@@ -251,7 +252,7 @@ impl Work {
     }
 
     pub(super) fn adopt_child(&mut self, stop: StopSignal) {
-        self.children.push(stop);
+        self.child_stops.push(stop);
     }
 }
 

@@ -6,7 +6,9 @@ use tokio::time::sleep;
 
 use crate::clock::UtcMillis;
 use crate::graph::Wiring;
+use crate::observe::EventKind;
 use crate::session::{Session, Timer};
+use crate::step::Place;
 
 use super::core::RunCore;
 
@@ -21,8 +23,20 @@ pub(super) fn after(wiring: &Wiring, core: &RunCore) -> Vec<Timer> {
     after.map(|time| Timer::new(None, UtcMillis::now().after(time))).into_iter().collect()
 }
 
+impl RunCore {
+    /// Publishes for which timers an attempt that begins has waited.
+    pub(super) fn publish_fired(&self, place: Place) {
+        if self.fanout.is_silent() {
+            return;
+        }
+        for key in self.session(|session| fired(session, place.item)) {
+            self.publish(Some(place), || EventKind::TimerFired { key });
+        }
+    }
+}
+
 /// The keys of the timers that a step, or an item of it, has waited for and that are due.
-pub(super) fn fired(session: &Session<usize>, item: Option<u32>) -> Vec<Option<String>> {
+fn fired(session: &Session<usize>, item: Option<u32>) -> Vec<Option<String>> {
     let timers = session.timers_of(item).filter(|timers| !timers.is_empty());
     let Some(timers) = timers else { return Vec::new() };
     let now = UtcMillis::now();

@@ -1,5 +1,6 @@
 //! What each change does to a session.
 
+use std::collections::btree_map::Entry as Slot;
 use std::sync::Arc;
 
 use crate::id::InterruptId;
@@ -178,18 +179,18 @@ impl<P: StepRef> Session<P> {
     }
 
     fn work_of(&mut self, index: u32, change: &Change<P>) -> Result<&mut ItemWork, ReplayError> {
-        Ok(self.items_with(index, change)?.work.entry(index).or_default())
+        let items = self.items_planned(index, change)?;
+        if items.done.contains_key(&index) {
+            return Err(no_such_item(index, change));
+        }
+        Ok(items.work.entry(index).or_default())
     }
 
-    /// The items, among which one must be that is not done.
-    fn items_with(&mut self, index: u32, change: &Change<P>) -> Result<&mut Items, ReplayError> {
-        let fault = || ReplayFault::NoSuchItem { found: change.name().to_owned(), index };
-        let items = self.items.as_mut().ok_or_else(fault)?;
-        let planned = (index as usize) < items.planned.len();
-        if !planned || items.done.contains_key(&index) {
-            return Err(fault().into());
-        }
-        Ok(items)
+    /// The items, of which this must be one.
+    fn items_planned(&mut self, index: u32, change: &Change<P>) -> Result<&mut Items, ReplayError> {
+        let items = self.items.as_deref_mut();
+        let items = items.filter(|items| (index as usize) < items.planned.len());
+        items.ok_or_else(|| no_such_item(index, change))
     }
 
     fn effects_of(
@@ -355,8 +356,11 @@ impl<P: StepRef> Session<P> {
     }
 
     fn item(&mut self, done: &ItemDone, change: &Change<P>) -> Result<(), ReplayError> {
-        let items = self.items_with(done.index, change)?;
-        items.done.insert(done.index, done.result.clone());
+        let items = self.items_planned(done.index, change)?;
+        let Slot::Vacant(open) = items.done.entry(done.index) else {
+            return Err(no_such_item(done.index, change));
+        };
+        open.insert(done.result.clone());
         match &done.result {
             ItemResult::Done(_) => {
                 items.work.remove(&done.index);
@@ -484,6 +488,11 @@ impl<P: StepRef> Session<P> {
         // Messages that were passed over are counted in no entry.
         (self.inbox > other.inbox).then_some("inbox")
     }
+}
+
+/// No item has this index that is not done.
+fn no_such_item<P: Ord>(index: u32, change: &Change<P>) -> ReplayError {
+    ReplayFault::NoSuchItem { found: change.name().to_owned(), index }.into()
 }
 
 #[cfg(test)]

@@ -73,6 +73,11 @@ pub(crate) struct ItemWork {
 }
 
 impl Items {
+    /// Whether all items are done.
+    pub(crate) fn are_done(&self) -> bool {
+        self.done.len() >= self.planned.len()
+    }
+
     /// The indices of the items that are not done.
     pub(crate) fn open(&self) -> impl Iterator<Item = u32> + '_ {
         let count = u32::try_from(self.planned.len()).unwrap_or(u32::MAX);

@@ -258,9 +258,7 @@ impl<P: StepRef> Session<P> {
     pub(crate) fn is_idle(&self, now: UtcMillis) -> bool {
         match &self.items {
             None => self.waits(None, now),
-            Some(items) => {
-                items.open().next().is_some() && self.enterable_items(now).next().is_none()
-            }
+            Some(items) => !items.are_done() && self.enterable_items(now).next().is_none(),
         }
     }
 
