@@ -5,6 +5,7 @@ use crate::id::{AgentId, InterruptId, Position, Seq, SessionId};
 use crate::inbox::Unread;
 use crate::journal::{Place, Read};
 use crate::llm::Spend;
+use crate::run::Child;
 use crate::session::{Entry, Origin, Session, Settled};
 use crate::step::{Failure, Interrupt};
 use crate::store::{Holder, Phase, Row};
@@ -45,6 +46,8 @@ pub struct Status {
     pub questions: Vec<Interrupt>,
     /// The timers that it waits for.
     pub timers: Vec<PendingTimer>,
+    /// The sessions that it has started and waits for.
+    pub children: Vec<Child>,
     /// How many inbox messages (answers, inputs, stop requests) no run has applied yet. A session at
     /// rest with unread messages waits to be resumed.
     pub unread: u64,
@@ -73,7 +76,7 @@ impl Status {
             key: timer.key.clone(),
             due: timer.due,
         });
-        let timers = timers.collect();
+        let (timers, children) = (timers.collect(), Child::awaited(&recorded));
         let settled = recorded.settled.map(|settled| *settled);
         let failure = settled.as_ref().and_then(|settled| settled.end.failure());
         let failure = failure.map(|failure| (**failure).clone());
@@ -92,6 +95,7 @@ impl Status {
             holder,
             questions,
             timers,
+            children,
             unread: unread.len() as u64,
             set_aside,
             spent: recorded.spent,

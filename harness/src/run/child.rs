@@ -131,6 +131,7 @@ pub(super) fn begin(
             input,
             spent: Spend::default(),
             due: None,
+            since: Some(UtcMillis::now()),
         },
     };
     Ok(Begun::Open(Box::new(Ticket { core, scope: scope.clone(), at, saved, depth, stop })))

@@ -55,6 +55,9 @@ pub struct ChildAt {
     /// When it is to be resumed though no answer comes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due: Option<UtcMillis>,
+    /// When it was started, by the clock of the process that did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<UtcMillis>,
 }
 
 /// The turn of a child session is over.

@@ -286,6 +286,11 @@ async fn a_question_of_a_child_stands_once_and_its_answer_continues_both() {
     let sessions = Sessions::new(memory.clone());
     let inbox = sessions.list_interrupts(&Filter::default(), None, 9).await.unwrap();
     assert_eq!(inbox.rows.len(), 1);
+    // An operator sees for what the parent waits, and since when.
+    assert_eq!(sessions.status("s").await.unwrap().children, rests.children);
+    let since = sessions.status(&found.session).await.unwrap().created;
+    assert!(found.since.is_some_and(|at| at <= since), "{:?}, {since}", found.since);
+    assert_eq!((found.item, &*found.key), (None, "child"));
 
     // Nothing has changed: the parent looks, and waits again.
     let again = waiting(parent().resume("s", Answers::none(), ()).await.unwrap());
@@ -301,6 +306,7 @@ async fn a_question_of_a_child_stands_once_and_its_answer_continues_both() {
     assert_eq!(out.state.lines, ["input,signed true", "last"]);
     assert_eq!(tokens(&out.spent), 16);
     assert_eq!(started(&memory, "s").await.len(), 1);
+    assert_eq!(sessions.status("s").await.unwrap().children, []);
 }
 
 #[tokio::test]

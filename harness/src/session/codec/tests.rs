@@ -54,6 +54,7 @@ pub(crate) const LINES: &[&str] = &[
     r#"{"t":15,"notified":null}"#,
     r#"{"t":15,"child":{"k":"b","agent":"b","session":"child-7","input":"5a"}}"#,
     r#"{"t":15,"child":{"k":"b","i":1,"agent":"b","session":"child-7","input":"5a","due":4}}"#,
+    r#"{"t":15,"child":{"k":"b","agent":"b","session":"child-7","input":"5a","since":4}}"#,
     r#"{"t":15,"timer":{"n":2,"timers":[],"children":["b"]}}"#,
     r#"{"t":15,"child_done":{"k":"b","run":"r","end":{"as":"ended"},"state":{"x":1},"steps":2}}"#,
     r#"{"t":15,"child_done":{"k":"b","i":1,"run":"r","end":{"as":"exhausted","limit":"cost"},"steps":0}}"#,
