@@ -60,7 +60,8 @@ impl<C: Context, S: State> Taker<C, S> {
                 Err(refused.into())
             }
             Ok(compatible) if is_over(&recorded.session) => {
-                self.leave(claimed, &recorded.session, compatible.state, false).await
+                claimed.give_back().await;
+                Ok(self.at_rest(&recorded.session, compatible.state))
             }
             Ok(compatible) => {
                 let given = Given { messages: Vec::new(), recorded: false };

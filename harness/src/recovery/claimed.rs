@@ -29,6 +29,8 @@ pub(super) struct Claimed {
     pub(super) unread: Vec<Unread>,
     /// The last message that was read.
     inbox: InboxSeq,
+    /// The last message that the session has applied or passed over.
+    applied: InboxSeq,
     /// What the store knows of the holder before.
     pub(super) former: FormerHolder,
 }
@@ -79,6 +81,7 @@ impl Claimed {
             known: false,
             unread: Vec::new(),
             inbox: claimed.inbox,
+            applied: InboxSeq(0),
             former: claimed.former,
         };
         if claimed.head == Seq(0) {
@@ -140,21 +143,23 @@ impl Claimed {
 
     fn read(&mut self, mut found: Read, messages: Vec<Unread>, last: InboxSeq) {
         // Messages that were passed over are in no entry.
-        found.recorded.session.inbox = found.inbox();
+        self.applied = found.inbox();
+        found.recorded.session.inbox = self.applied;
         self.head = found.head;
         self.since = found.since;
         self.recorded = Some(found.recorded);
         (self.unread, self.inbox) = (messages, last);
     }
 
-    /// Releases the session as it was. Says whether messages came meanwhile.
+    /// Releases the session as it was, once something was done about each message that was read. Says
+    /// whether others came meanwhile.
     pub(super) async fn release(self) -> Released {
         self.guard.release(self.inbox).await
     }
 
-    /// Releases the session, and leaves its messages to another run.
-    pub(super) async fn give_back(self) {
-        let _ = self.guard.release(InboxSeq(0)).await;
+    /// Releases the session, and leaves its messages to another run. Says whether there are any.
+    pub(super) async fn give_back(self) -> Released {
+        self.guard.release(self.applied).await
     }
 
     /// What a journal needs to write behind the log. `state` is the JSON that it replays to.

@@ -80,7 +80,7 @@ async fn recover<C: Context, S: State>(
         other => other?,
     };
     let Some(now) = claimed.recorded.take() else {
-        let _ = claimed.release().await;
+        claimed.give_back().await;
         return Err(Kind::NotFound(id).into());
     };
     let compatible = match claimed.known {
@@ -106,10 +106,13 @@ async fn recover<C: Context, S: State>(
     };
     match over {
         Some(Err(refused)) => {
-            let _ = claimed.release().await;
+            claimed.give_back().await;
             Err(refused.into())
         }
-        Some(Ok(())) => taker.leave(claimed, &now.session, compatible.state, recorded).await,
+        Some(Ok(())) => {
+            let more = claimed.give_back().await;
+            taker.left(more, &now.session, compatible.state, recorded).await
+        }
         None => taker.enter(claimed, now, compatible, Given { messages, recorded }).await,
     }
 }
@@ -137,7 +140,7 @@ impl<C: Context, S: State> Taker<C, S> {
             .map_err(|error| read_error(self.session(), error))
     }
 
-    /// Releases a session that nothing is done to.
+    /// Releases a session that nothing is done to, whatever its messages say.
     pub(super) async fn leave(
         self,
         claimed: Claimed,
@@ -145,9 +148,20 @@ impl<C: Context, S: State> Taker<C, S> {
         state: S,
         recorded: bool,
     ) -> Result<Taken<C, S>, RunError> {
-        let more = claimed.release().await == Released::MoreMessages;
-        if more && session.phase == Phase::Interrupted {
-            // A process that answered meanwhile relies on this run to apply the answer.
+        let more = claimed.release().await;
+        self.left(more, session, state, recorded).await
+    }
+
+    /// What is left to do for a session that was released.
+    pub(super) async fn left(
+        self,
+        released: Released,
+        session: &Session,
+        state: S,
+        recorded: bool,
+    ) -> Result<Taken<C, S>, RunError> {
+        if released == Released::MoreMessages && session.phase == Phase::Interrupted {
+            // A process that has answered relies on a run to apply the answer.
             return look_again(self, recorded).await;
         }
         Ok(self.at_rest(session, state))

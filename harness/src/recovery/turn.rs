@@ -127,8 +127,8 @@ async fn take_input<C: Context, S: State>(
     match meaning {
         Meaning::Settled(session, state) => {
             let settled = taker.at_rest(&session, state);
-            if claimed.release().await == Released::MoreMessages && asks {
-                // A process that answered meanwhile relies on this run to apply the answer.
+            if claimed.give_back().await == Released::MoreMessages && asks {
+                // A process that has answered relies on a run to apply the answer.
                 return Box::pin(look_after(taker)).await.unwrap_or(Ok(settled));
             }
             Ok(settled)
@@ -189,8 +189,8 @@ impl<C: Context, S: State> Taker<C, S> {
     /// Releases a session whose input is refused.
     async fn refuse(self, claimed: Claimed, refused: Kind, asks: bool) -> RunError {
         let session = self.session().clone();
-        if claimed.release().await == Released::MoreMessages && asks {
-            // A process that answered meanwhile relies on this run to apply the answer.
+        if claimed.give_back().await == Released::MoreMessages && asks {
+            // A process that has answered relies on a run to apply the answer.
             match look_after(self).await {
                 Some(Ok(taken)) => drop(taken.outcome().await),
                 Some(Err(error)) => {

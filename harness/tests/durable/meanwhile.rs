@@ -4,9 +4,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use harness::inspect::Phase;
 use harness::prelude::*;
-use harness::store::{MemoryStore, SessionStore as _};
-use harness::{Interrupt, OnBusy, SessionId};
+use harness::store::{DueRequest, MemoryStore, SessionStore as _};
+use harness::{Interrupt, OnBusy, SessionId, Sessions};
 
 use super::busy::{Stand, said};
 use super::rig::{Act, On, Rig, log};
@@ -198,4 +199,46 @@ async fn an_input_is_not_queued_for_a_run_that_only_reads() {
     assert_eq!(again.await.unwrap().ended().unwrap().state.lines.len(), 2);
     let ended = queued.await.unwrap().ended().unwrap();
     assert_eq!(ended.state.lines, ["one", "worked", "two", "worked"]);
+}
+
+/// A request that is refused has read the inbox, and does nothing about an input there: a worker finds
+/// the session due.
+#[tokio::test]
+async fn an_input_that_a_refused_request_has_read_is_not_lost() {
+    let (stand, rig) = (Stand::new(), Rig::new(MemoryStore::new()));
+    let agent = stand.agent(&rig);
+    let give = |text: &str| agent.run(said(text), ()).session("s").input_id("1");
+    give("one").await.unwrap().ended().unwrap();
+    agent.enqueue("s", said("two")).await.unwrap();
+    let is_due = async || {
+        let request = DueRequest::new([harness::id::AgentId::new("a")]);
+        let due = rig.memory.claim_due(&request, Duration::from_secs(30)).await.unwrap();
+        for claimed in &due.claimed {
+            rig.memory.release(&claimed.lease, harness::store::InboxSeq(0)).await.unwrap();
+        }
+        due.claimed.len()
+    };
+    assert_eq!(is_due().await, 1);
+    let refused = agent.resume("s", Answers::none(), ()).await.unwrap_err();
+    assert!(refused.is_not_waiting(), "{refused}");
+    assert_eq!(is_due().await, 1, "after a resume of a turn that has ended");
+    give("one").await.unwrap().ended().unwrap();
+    assert_eq!(is_due().await, 1, "after an input that was applied before");
+    let refused = give("other").await.unwrap_err();
+    assert!(refused.is_input_conflict(), "{refused}");
+    assert_eq!(is_due().await, 1, "after an input that was refused");
+}
+
+/// The same for answers that no run has applied: the run that is refused applies them.
+#[tokio::test]
+async fn answers_that_a_refused_request_has_read_are_applied() {
+    let (stand, rig) = (Stand::new(), Rig::new(MemoryStore::new()));
+    let agent = stand.agent(&rig);
+    let first = agent.run(said("hi").how("ask"), ()).session("s").await.unwrap();
+    let Outcome::Interrupted(waiting) = first else { panic!("it asks") };
+    let sessions = Sessions::new(rig.memory.clone());
+    sessions.answer_json("s", all_of(&waiting.questions)).await.unwrap();
+    let refused = agent.run(said("other"), ()).session("s").input_id("2").await.unwrap_err();
+    assert!(refused.is_pending_interrupt(), "{refused}");
+    assert_eq!(sessions.status("s").await.unwrap().phase, Phase::Ended);
 }
