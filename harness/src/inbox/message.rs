@@ -29,6 +29,11 @@ pub(crate) enum Body {
     Begins,
     /// An input was applied, and its turn is over.
     Applied,
+    /// An input was passed over, because it cannot be folded into the state.
+    Skipped {
+        /// Why, in words.
+        why: String,
+    },
     /// The turn of a session that this one has started is over.
     Child {
         /// The session.
@@ -76,6 +81,11 @@ pub(crate) fn stop_key(fence: Fence) -> String {
 /// The key under which it is noted that the input of `key` was applied.
 pub(crate) fn applied_key(key: &str) -> String {
     format!("applied/{key}")
+}
+
+/// The key under which it is noted that the input of `key` was skipped.
+fn skipped_key(key: &str) -> String {
+    format!("skipped/{key}")
 }
 
 /// The key of an input: the first message under it decides which input has the id.
@@ -149,6 +159,11 @@ impl Body {
         Self::Applied.message(applied_key(key), "applied".into(), None)
     }
 
+    pub(crate) fn skipped(key: &str, why: &str) -> Message {
+        let why = why.to_owned();
+        Self::Skipped { why }.message(skipped_key(key), "skipped".into(), None)
+    }
+
     /// Reads a message. `None` if it does not decode.
     pub(crate) fn read(message: &Message) -> Option<Self> {
         serde_json::from_slice(&message.body).ok()
@@ -163,7 +178,7 @@ impl Body {
             Self::Expired => Some(Resolution::Expired),
             Self::Withdrawn => Some(Resolution::Withdrawn),
             Self::Stop { .. } | Self::Input(_) | Self::Begins => None,
-            Self::Applied | Self::Child { .. } => None,
+            Self::Applied | Self::Skipped { .. } | Self::Child { .. } => None,
         }
     }
 }
@@ -180,6 +195,15 @@ pub(crate) fn unread(messages: Vec<StoredMessage>) -> Vec<Unread> {
             interrupt: message.interrupt,
         })
         .collect()
+}
+
+/// Why the input of `key` was skipped, if it was.
+pub(crate) fn why_skipped<'a>(messages: &'a [Unread], key: &str) -> Option<&'a str> {
+    let noted = skipped_key(key);
+    messages.iter().find(|message| message.key == noted).and_then(|message| match &message.body {
+        Some(Body::Skipped { why }) => Some(&**why),
+        _ => None,
+    })
 }
 
 /// The inputs that wait for their turn, in the order in which they were sent, each with its key.

@@ -13,9 +13,9 @@ pub use judge::AnswerError;
 pub(crate) use judge::{Verdict, judge, unfit};
 pub(crate) use message::{
     Body, Input, Unread, applied_key, input_key, interrupt_key, resolutions, stop_key, unread,
-    waiting_inputs,
+    waiting_inputs, why_skipped,
 };
 pub(crate) use send::{
-    KnownInput, known_input, note_applied, queue_input, read_inbox, read_inbox_after,
+    KnownInput, known_input, note_applied, note_skipped, queue_input, read_inbox, read_inbox_after,
     reserve_input, send_child_settled, send_expired, send_stop, summary,
 };

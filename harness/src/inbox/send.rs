@@ -57,6 +57,17 @@ pub(crate) async fn note_applied(
     store.send(session, &[applied]).await.map(|_| ())
 }
 
+/// Notes that an input cannot be folded into the state, for those that wait for its turn.
+pub(crate) async fn note_skipped(
+    store: &dyn SessionStore,
+    session: &SessionId,
+    key: &str,
+    why: &str,
+) -> Result<(), StoreError> {
+    tracing::warn!(%session, %key, why, "skipping an input");
+    store.send(session, &[Body::skipped(key, why)]).await.map(|_| ())
+}
+
 /// What a session knows of an input that has an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum KnownInput {

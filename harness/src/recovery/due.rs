@@ -7,7 +7,9 @@ use crate::clock::UtcMillis;
 use crate::compat::Compatible;
 use crate::context::Context;
 use crate::id::SessionId;
-use crate::inbox::{note_applied, read_inbox, send_child_settled, send_expired, waiting_inputs};
+use crate::inbox::{
+    note_applied, note_skipped, read_inbox, send_child_settled, send_expired, waiting_inputs,
+};
 use crate::journal::{Journal, LeaseGuard};
 use crate::run::{Kind, Outcome, RunError, fold_input};
 use crate::session::{Change, Digest, InputKey, Recorded, RunStarted};
@@ -22,8 +24,9 @@ use super::{Taken, Taker, launch};
 
 /// What came of a session that was due.
 pub(crate) struct Worked<S: State> {
-    /// Whether a run was at work, or a parent was notified.
-    pub(crate) ran: bool,
+    /// Whether it is not due any more for the same reason: a run was at work, a parent was notified, or
+    /// the messages were read.
+    pub(crate) done: bool,
     pub(crate) outcome: Outcome<S>,
 }
 
@@ -34,19 +37,25 @@ pub(crate) async fn run_due<C: Context, S: State>(
     lease: LeaseGuard,
     claimed: store::Claimed,
 ) -> Result<Worked<S>, RunError> {
-    let (taken, notified) = Box::pin(take(taker, lease, claimed)).await?;
+    let (taken, done) = Box::pin(take(taker, lease, claimed)).await?;
     Ok(match taken {
-        Taken::AtRest(outcome) => Worked { ran: notified, outcome: *outcome },
-        Taken::Run(run) => Worked { ran: true, outcome: launch(*run).await },
+        Taken::AtRest(outcome) => Worked { done, outcome: *outcome },
+        Taken::Run(run) => Worked { done: true, outcome: launch(*run).await },
     })
 }
 
+/// Takes the session. Says whether it is not due any more for the same reason if nothing runs.
 async fn take<C: Context, S: State>(
     taker: Taker<C, S>,
     lease: LeaseGuard,
     claimed: store::Claimed,
 ) -> Result<(Taken<C, S>, bool), RunError> {
     let id = taker.session().clone();
+    // Messages alone: a late notice, say, of a child that the session does not wait for any more.
+    let for_messages = claimed.summary.as_ref().is_some_and(|summary| {
+        let timely = summary.due.is_some_and(|due| due <= UtcMillis::now());
+        summary.phase != Phase::Running && !timely
+    });
     let stop = Arc::new(taker.launched.stop.clone());
     let held = Claimed::of(&taker.storage.store, lease, claimed, None, stop).await;
     let mut held = held.map_err(|error| read_error(&id, error))?;
@@ -79,7 +88,7 @@ async fn take<C: Context, S: State>(
         // A person decides whether such a turn continues.
         _ => taker.leave(held, &recorded.session, compatible.state, true).await,
     };
-    Ok((taken?, false))
+    Ok((taken?, for_messages))
 }
 
 impl<C: Context, S: State> Taker<C, S> {
@@ -135,14 +144,19 @@ impl<C: Context, S: State> Taker<C, S> {
         };
         for (key, seq, input) in waiting_inputs(inbox, session.input.as_deref()) {
             let digest = Digest::of(&input.update);
-            let Some((next, ops)) = fold_input(&id, &key, &state, input) else { continue };
-            if let Some(before) = &session.input {
-                let digest = session.input_digest.as_ref();
-                if let Err(error) = note_applied(&*store, &id, before, digest).await {
-                    held.give_back().await;
-                    return Err(Kind::Store(error).into());
+            let folded = fold_input(&state, input);
+            let noted = match (&folded, &session.input) {
+                (Err(why), _) => note_skipped(&*store, &id, &key, why).await,
+                (Ok(_), Some(before)) => {
+                    note_applied(&*store, &id, before, session.input_digest.as_ref()).await
                 }
+                (Ok(_), None) => Ok(()),
+            };
+            if let Err(error) = noted {
+                held.give_back().await;
+                return Err(Kind::Store(error).into());
             }
+            let Ok((next, ops)) = folded else { continue };
             let mut changes: Vec<Change> =
                 adopted.into_iter().map(|adopted| Change::Adopted(Box::new(adopted))).collect();
             let start = self.wiring().name_of(self.wiring().start);

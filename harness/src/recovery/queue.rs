@@ -10,7 +10,7 @@ use tokio::time::sleep;
 use crate::compat::{LoopIdentity, state_of};
 use crate::graph::Wiring;
 use crate::id::{AgentId, Seq, SessionId};
-use crate::inbox::{applied_key, input_key, queue_input, read_inbox, summary};
+use crate::inbox::{applied_key, input_key, queue_input, read_inbox, summary, why_skipped};
 use crate::journal::{Journal, LeaseGuard, Place, Start, read, walk};
 use crate::run::{Kind, Outcome, QueueStatus, Resumer, RunError};
 use crate::session::Recorded;
@@ -120,9 +120,10 @@ impl Inputs<'_> {
             let page = summary(self.store(), session).await.map_err(Kind::Store)?;
             let Some(page) = page else { return Err(Kind::NotFound(session.clone()).into()) };
             self.owns(session, &page.summary.agent)?;
-            // Every change of what is looked for adds an entry.
-            if seen.replace(page.head) != Some(page.head)
-                && let Some(recorded) = self.settled(session, &key).await?
+            // Every change of what is looked for adds an entry or a message.
+            let now = (page.head, page.inbox);
+            if seen.replace(now) != Some(now)
+                && let Some(recorded) = self.settled(session, id, &key).await?
             {
                 let state = state_of::<S>(&recorded).map_err(Kind::from)?;
                 return Ok(outcome_at_rest(session, &recorded.session, state, resumer));
@@ -134,7 +135,12 @@ impl Inputs<'_> {
 
     /// The session as the turn of an input has left it; `None` while the turn has not begun, is at
     /// work, or waits for a timer.
-    async fn settled(&self, session: &SessionId, key: &str) -> Result<Option<Recorded>, Kind> {
+    async fn settled(
+        &self,
+        session: &SessionId,
+        id: &str,
+        key: &str,
+    ) -> Result<Option<Recorded>, Kind> {
         let now = read(self.store(), session).await.map_err(|error| read_error(session, error))?;
         let Some(now) = now else { return Err(Kind::NotFound(session.clone())) };
         let current = now.recorded.session;
@@ -146,7 +152,13 @@ impl Inputs<'_> {
         let noted = applied_key(key);
         let inbox = read_inbox(self.store(), session).await.map_err(Kind::Store)?;
         if !inbox.iter().any(|message| message.key == noted) {
-            return Ok(None);
+            return match why_skipped(&inbox, key) {
+                Some(why) => {
+                    let (session, id, why) = (session.clone(), id.to_owned(), why.to_owned());
+                    Err(Kind::InputSkipped { session, id, why })
+                }
+                None => Ok(None),
+            };
         }
         // A later turn has begun: the log says how this one ended.
         let mut last = None;

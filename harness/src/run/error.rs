@@ -84,6 +84,11 @@ pub(crate) enum Kind {
     #[error("session `{session:#}` has another input with the id `{id}` (the first input is kept)")]
     InputConflict { session: SessionId, id: String },
     #[error(
+        "session `{session:#}` has skipped the input `{id}`: {why} (send it again under another id, as \
+         the state of the program that runs the session takes it)"
+    )]
+    InputSkipped { session: SessionId, id: String, why: String },
+    #[error(
         "the loop `{harness}` has no step `{step}` for a breakpoint{}",
         near.as_ref().map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default()
     )]
@@ -183,6 +188,11 @@ impl RunError {
     /// The session has another input with the same id.
     pub fn is_input_conflict(&self) -> bool {
         matches!(*self.kind, Kind::InputConflict { .. })
+    }
+
+    /// The queued input cannot be folded into the session's state, and begins no turn.
+    pub fn is_input_skipped(&self) -> bool {
+        matches!(*self.kind, Kind::InputSkipped { .. })
     }
 
     /// A breakpoint names a step that the loop does not have.

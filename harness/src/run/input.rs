@@ -5,8 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::context::Context;
-use crate::id::SessionId;
-use crate::inbox::{Body, Input, Unread, note_applied, read_inbox, resolutions, waiting_inputs};
+use crate::inbox::{
+    Body, Input, Unread, note_applied, note_skipped, read_inbox, resolutions, waiting_inputs,
+};
 use crate::journal::When;
 use crate::observe::Cause;
 use crate::session::{Change, Digest, End, InputKey, RunStarted, check_ops};
@@ -28,26 +29,17 @@ pub(crate) fn reduce<S: State>(state: &mut S, input: S::Update) -> Result<Vec<Op
     Ok(ops)
 }
 
-/// The state after an input of the inbox, and what the reducers did. `None` for one that does not
-/// decode, or that the reducers refuse: it is skipped.
-pub(crate) fn fold_input<S: State>(
-    session: &SessionId,
-    key: &str,
-    state: &S,
-    input: Input,
-) -> Option<(S, Vec<Op>)> {
-    let Ok(update) = of_json::<S::Update, _>(input.update) else {
-        tracing::warn!(%session, %key, "skipping an input that is not an update");
-        return None;
-    };
+/// The state after an input of the inbox, and what the reducers did.
+///
+/// # Errors
+/// It does not decode, or the reducers refuse it: it is skipped.
+pub(crate) fn fold_input<S: State>(state: &S, input: Input) -> Result<(S, Vec<Op>), String> {
+    // What serde says may quote the input.
+    let update = of_json::<S::Update, _>(input.update)
+        .map_err(|_| "it is not an update of that program's state".to_owned())?;
     let mut state = state.clone();
-    match reduce(&mut state, update) {
-        Ok(ops) => Some((state, ops)),
-        Err(_) => {
-            tracing::warn!(%session, %key, "skipping an input that cannot be reduced");
-            None
-        }
-    }
+    let ops = reduce(&mut state, update).map_err(|error| error.to_string())?;
+    Ok((state, ops))
 }
 
 impl<C: Context, S: State> Driver<C, S> {
@@ -165,20 +157,27 @@ impl<C: Context, S: State> Driver<C, S> {
             if let Some(current) = &current {
                 note_applied(&**store, session, current, digest.as_ref()).await.ok()?;
             }
-            if self.begin_turn(key, seq, input).await {
-                return Some(true);
+            let named = InputKey { digest: Digest::of(&input.update), key };
+            match fold_input(&*self.state, input) {
+                Ok((state, ops)) => {
+                    if self.begin_turn(named, seq, state, ops).await {
+                        return Some(true);
+                    }
+                }
+                Err(why) => note_skipped(&**store, session, &named.key, &why).await.ok()?,
             }
         }
         Some(false)
     }
 
-    /// Begins the next turn with an input from the inbox. One that does not decode is skipped.
-    async fn begin_turn(&mut self, key: String, inbox: InboxSeq, input: Input) -> bool {
-        let session = &self.core.ids.session;
-        let named = InputKey { key: key.clone(), digest: Digest::of(&input.update) };
-        let Some((state, ops)) = fold_input(session, &key, &*self.state, input) else {
-            return false;
-        };
+    /// Begins the next turn with an input from the inbox.
+    async fn begin_turn(
+        &mut self,
+        named: InputKey,
+        inbox: InboxSeq,
+        state: S,
+        ops: Vec<Op>,
+    ) -> bool {
         let start = self.program.graph.wiring.start;
         let run = RunStarted::turn(self.core.ids.run.clone(), start, ops, Some(named), inbox);
         let recorded = self.core.record(Change::RunStarted(Box::new(run)));

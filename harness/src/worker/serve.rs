@@ -63,7 +63,7 @@ impl Served {
                     }
                 };
                 match agent.work_on(slots, lease, claimed).await {
-                    Ok(worked) if worked.ran => done(&worked.outcome),
+                    Ok(worked) if worked.done => done(&worked.outcome),
                     Ok(worked) => match worked.outcome {
                         Outcome::Failed(failed) => Done::Failed(failed.failure.to_string()),
                         _ => Done::Nothing,

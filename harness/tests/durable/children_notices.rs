@@ -5,7 +5,7 @@ use std::time::Duration;
 use harness::Sessions;
 use harness::inspect::Filter;
 use harness::prelude::*;
-use harness::store::{MemoryStore, SessionStore as _};
+use harness::store::{MemoryStore, Message, SessionStore as _};
 use harness::worker::Worker;
 
 use super::children::*;
@@ -113,4 +113,29 @@ async fn a_child_that_rests_is_not_due_once_its_parent_was_notified() {
     assert_eq!((due("child").await, due("p").await), (0, 1));
     ended(parent.resume("s", Answers::none(), ())).await;
     assert_eq!((due("child").await, due("p").await), (0, 0));
+}
+
+/// A notice that comes when the parent does not wait for the child any more makes it due once.
+#[tokio::test(start_paused = true)]
+async fn a_notice_that_comes_late_is_read_and_nothing_is_reported() {
+    let memory = MemoryStore::new();
+    let parent = calls(&asking()).agent("p", ()).store(memory.clone());
+    let rests = waiting(parent.run(Doc::update(), ()).session("s").await.unwrap());
+    let child = asking().store(memory.clone());
+    let answers = Answers::json(question(&memory).await, true.into());
+    ended(child.resume(&rests.children[0].session, answers, ())).await;
+    ended(parent.resume("s", Answers::none(), ())).await;
+    let worker = Worker::new().serve(&parent, |_| async { Ok(()) }).start().unwrap();
+    let id = harness::SessionId::new("s").unwrap();
+    for nth in 0..2 {
+        let body = r#"{"child":{"session":"gone"}}"#.as_bytes().to_vec();
+        let late = Message::new(format!("child/{nth}"), "child", body);
+        memory.send(&id, &[late]).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(worker.failed(), []);
+        let request = harness::store::DueRequest::new([harness::id::AgentId::new("p")]);
+        let due = memory.claim_due(&request, Duration::from_millis(1)).await.unwrap();
+        assert!(due.claimed.is_empty(), "it is read");
+    }
+    worker.drain().await;
 }

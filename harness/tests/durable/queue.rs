@@ -4,6 +4,7 @@ use harness::OnBusy;
 use harness::prelude::*;
 use harness::run::QueueStatus;
 use harness::store::MemoryStore;
+use harness::worker::Worker;
 
 use super::busy::{Stand, queued, said};
 use super::rig::{Act, On, Rig, run_or_crash};
@@ -131,4 +132,61 @@ async fn a_queued_input_says_what_to_do() {
     assert_eq!(ended.state.lines, ["one", "worked", "two", "worked"]);
     let over = agent.resume(why.into_outcome(), Answers::none(), ()).await.unwrap_err();
     assert!(over.is_not_waiting(), "{over}");
+}
+
+/// The state of another version of the program, whose inputs the one at work cannot read.
+#[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Numbers {
+    #[state(reduce = append)]
+    lines: Vec<u64>,
+}
+
+#[derive(StepId, Clone, Debug, PartialEq, Eq)]
+enum Only {
+    Step,
+}
+
+fn another_version(rig: &Rig) -> Agent<(), Numbers> {
+    let harness = Harness::<(), Numbers>::builder("busy")
+        .start(Only::Step)
+        .steps(|define, step| match step {
+            Only::Step => define.run(async |_, _| Ok(Numbers::update())).end(),
+        })
+        .build()
+        .unwrap();
+    harness.agent("a", ()).store(rig.clone())
+}
+
+/// An input that does not fit the state is skipped, and those that wait for its turn are notified,
+/// whether a worker or a run that ends its turn has skipped it.
+#[tokio::test(start_paused = true)]
+async fn an_input_that_is_skipped_is_reported_to_those_that_wait_for_it() {
+    let (stand, rig) = (Stand::new(), Rig::new(MemoryStore::new()));
+    let agent = stand.agent(&rig);
+    let held = agent.run(said("one").how("wait"), ()).session("s").start();
+    stand.at_work().await;
+    let strange = another_version(&rig);
+    let strange = |id: &str| strange.enqueue("s", Numbers::update().lines([5])).input_id(id);
+    let in_time = async |queued: harness::run::Queued<Numbers>| {
+        let outcome = tokio::time::timeout(std::time::Duration::from_secs(60), queued.outcome());
+        outcome.await.expect("its outcome").unwrap_err()
+    };
+    let queued = strange("1").await.unwrap();
+    assert_eq!(queued.status, QueueStatus::Held);
+    stand.go();
+    held.await.unwrap().ended().unwrap();
+    let skipped = in_time(queued).await;
+    assert!(skipped.is_input_skipped() && skipped.to_string().contains("`1`"), "{skipped}");
+
+    let worker = Worker::new().serve(&agent, |_| async { Ok(()) }).start().unwrap();
+    let queued = strange("2").await.unwrap();
+    let next = agent.enqueue("s", said("two").how("")).await.unwrap();
+    let ended = next.outcome().await.unwrap().ended().unwrap();
+    assert_eq!(ended.state.lines, ["one", "worked", "two", "worked"]);
+    let skipped = in_time(queued).await;
+    assert!(skipped.is_input_skipped(), "{skipped}");
+    let skipped = in_time(strange("3").await.unwrap()).await;
+    assert!(skipped.is_input_skipped(), "{skipped}");
+    assert_eq!(worker.failed(), []);
+    worker.drain().await;
 }

@@ -108,7 +108,8 @@ impl<S: State> Queued<S> {
     /// waits indefinitely for a turn that no worker begins.
     ///
     /// # Errors
-    /// The session was removed, its log from before the turn was pruned, its state does not decode as
+    /// The input [was skipped](RunError::is_input_skipped), because the program that runs the session
+    /// cannot fold it into the state; the session was removed, its log from before the turn was pruned, its state does not decode as
     /// this program's, or the store failed.
     pub async fn outcome(&self) -> Result<Outcome<S>, RunError> {
         self.agent.outcome_of(self.session.clone(), self.input_id.clone()).await
