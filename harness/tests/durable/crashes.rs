@@ -7,6 +7,7 @@ use std::time::Duration;
 use harness::llm::{Spend, Usage};
 use harness::prelude::*;
 use harness::store::MemoryStore;
+use harness::worker::Worker;
 use harness::{Durability, FailureKind, RunRequest, graph::Limit, observe};
 
 use super::rig::{Act, On, Rig, count, folded, log, run_or_crash, runtime};
@@ -326,4 +327,76 @@ fn a_budget_is_one_of_the_turn() {
     let ended = outcome.unwrap().ended().unwrap();
     assert_eq!(ended.state.lines[4..], ["said", "clean 1 None", "tidy"]);
     assert_eq!(ended.spent.usage.input, Some(10));
+}
+
+/// A session is claimed in one batch with one that ends its process, before its own run has begun: it is
+/// not given up for the crashes of the other, however many there are.
+#[test]
+fn a_session_that_was_only_claimed_counts_no_crash() {
+    let memory = MemoryStore::new();
+    let agent = |rig: &Rig| {
+        let rig = rig.clone();
+        Harness::<(), Doc>::builder("deadly")
+            .start(Only::Step)
+            .steps(|define, Only::Step| {
+                let rig = rig.clone();
+                define
+                    .run(move |doc: View<Doc>, _| {
+                        let rig = rig.clone();
+                        async move {
+                            if doc.how == "deadly" {
+                                rig.hang().await;
+                            }
+                            Ok(Doc::update().how("deadly"))
+                        }
+                    })
+                    .end()
+            })
+            .build()
+            .unwrap()
+            .agent("a", ())
+            .store(rig.clone())
+    };
+    // Its own crash, before the step has committed.
+    let rig = Rig::nth(&memory, On::Append, 2, Act::HangBefore);
+    let crashed = run_or_crash(&rig, |rig| agent(rig).run(Doc::update(), ()).session("healthy"));
+    assert!(crashed.is_none());
+    let mut crashes = 0;
+    let failed = loop {
+        let rig = Rig::new(memory.clone());
+        let agent = agent(&rig);
+        let outcome = runtime().block_on(async {
+            let input = Doc::update().how("deadly");
+            let queued = agent.enqueue("deadly", input).input_id("1").await.unwrap();
+            // Before the slots are there, the other one has ended the process.
+            let slots = |session: harness::SessionId| async move {
+                if session.as_str() == "healthy" {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                }
+                Ok(())
+            };
+            let worker = Worker::new().serve(&agent, slots).start().unwrap();
+            tokio::select! {
+                biased;
+                () = rig.reached() => rig.kill(),
+                outcome = queued.outcome() => {
+                    worker.drain().await;
+                    return Some(outcome.unwrap());
+                }
+            }
+            std::mem::forget(worker);
+            None
+        });
+        rig.end_leases();
+        match outcome {
+            Some(Outcome::Failed(failed)) => break failed,
+            Some(other) => panic!("{other:?}"),
+            None => crashes += 1,
+        }
+        assert_eq!(runtime().block_on(count(&memory, "healthy", "recover")), 0);
+    };
+    assert_eq!((failed.failure.kind, crashes), (FailureKind::CrashLoop, 5));
+    assert_eq!(runtime().block_on(count(&memory, "healthy", "recover")), 1);
+    let last = runtime().block_on(log(&memory, "healthy")).pop().unwrap();
+    assert_eq!(last["settle"]["end"]["as"], "ended", "{last}");
 }

@@ -136,6 +136,15 @@ impl Rig {
         inner.dead.extend(tokens);
     }
 
+    /// The leases of the process end.
+    pub fn end_leases(&self) {
+        let leases = std::mem::take(&mut self.lock().leases);
+        for lease in leases {
+            // Those that were released are void.
+            let _ = runtime().block_on(self.memory.release(&lease, InboxSeq(0)));
+        }
+    }
+
     /// Waits indefinitely if the process that has the lease is dead.
     async fn alive(&self, lease: &Lease) {
         let dead = self.lock().dead.contains(&lease.token);
@@ -221,7 +230,9 @@ impl SessionStore for Rig {
         request: &DueRequest,
         ttl: Duration,
     ) -> Result<DueSessions, StoreError> {
-        self.memory.claim_due(request, ttl).await
+        let due = self.memory.claim_due(request, ttl).await?;
+        self.lock().leases.extend(due.claimed.iter().map(|claimed| claimed.lease.clone()));
+        Ok(due)
     }
 
     async fn renew(&self, lease: &Lease, ttl: Duration) -> Result<InboxSeq, StoreError> {
@@ -311,11 +322,7 @@ pub fn run_or_crash_at<S: State>(
     });
     drop(runtime);
     if outcome.is_none() {
-        let leases = std::mem::take(&mut rig.lock().leases);
-        for lease in leases {
-            // Those that were released are void.
-            let _ = self::runtime().block_on(rig.memory.release(&lease, InboxSeq(0)));
-        }
+        rig.end_leases();
     }
     outcome
 }
