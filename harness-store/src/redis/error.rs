@@ -56,6 +56,12 @@ pub(crate) fn no_connection(error: &RedisError, limit: Duration) -> StoreError {
     if error.code().is_some() || error.kind() == ErrorKind::AuthenticationFailed {
         return failed(error, limit, false);
     }
+    if is_untrusted(error) {
+        return StoreError::Unsuitable(format!(
+            "{} (the certificate of the server must be valid, for the name in the URL)",
+            text(error)
+        ));
+    }
     StoreError::Unavailable {
         what: if error.is_timeout() {
             format!("the server did not accept a connection within {limit:?}")
@@ -65,6 +71,15 @@ pub(crate) fn no_connection(error: &RedisError, limit: Duration) -> StoreError {
         ambiguous: false,
         source: Some(text(error).into()),
     }
+}
+
+/// Whether one end has refused to encrypt a connection: another try comes to the same.
+fn is_untrusted(error: &RedisError) -> bool {
+    let source = std::error::Error::source(error).and_then(|source| {
+        source.downcast_ref::<std::sync::Arc<dyn std::error::Error + Send + Sync>>()
+    });
+    let source = source.and_then(|source| source.downcast_ref::<std::io::Error>());
+    source.is_some_and(|source| source.kind() == std::io::ErrorKind::InvalidData)
 }
 
 /// What it means that replicas do not have in time what was written.

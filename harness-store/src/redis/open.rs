@@ -27,7 +27,8 @@ impl RedisStoreOptions {
     /// number of the database.
     ///
     /// With `rediss://` connections are encrypted, and the certificate of the server is verified with
-    /// its name by the certificates that the system trusts; this needs the feature `redis-tls`.
+    /// its name by the certificates that the system trusts, or by those of `root_certificates`; this needs the
+    /// feature `redis-tls`.
     ///
     /// # Errors
     /// [`StoreError::Unsuitable`] if the URL or the prefix is not valid, the server refuses the user, or
@@ -38,13 +39,32 @@ impl RedisStoreOptions {
             let what = "the prefix of the keys is empty or has braces (choose another)";
             return Err(StoreError::Unsuitable(what.into()));
         }
-        let client = redis::Client::open(parse(url)?)
-            .map_err(|error| StoreError::unavailable("failed to set up connections", error))?;
-        let client = Client::new(client, self);
+        let client = Client::new(connections(parse(url)?, &self)?, self);
         client.open().await?;
         let (known, listener) = (Known::default(), Listener::default());
         Ok(RedisStore { inner: Arc::new(Inner { client, known, listener }) })
     }
+}
+
+/// What opens connections.
+fn connections(
+    to: ConnectionInfo,
+    options: &RedisStoreOptions,
+) -> Result<redis::Client, StoreError> {
+    #[cfg(feature = "redis-tls")]
+    if let redis::ConnectionAddr::TcpTls { .. } = to.addr()
+        && let Some(pem) = &options.roots
+    {
+        let certificates =
+            redis::TlsCertificates { client_tls: None, root_cert: Some(pem.clone()) };
+        return redis::Client::build_with_tls(to, certificates).map_err(|_| {
+            let what = "the root certificates are not valid (give them in the PEM format)";
+            StoreError::Unsuitable(what.into())
+        });
+    }
+    let _ = options;
+    redis::Client::open(to)
+        .map_err(|error| StoreError::unavailable("failed to set up connections", error))
 }
 
 /// What a URL says. What is wrong with one is not shown: parts of the password may be in it.

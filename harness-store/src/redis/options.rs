@@ -28,6 +28,8 @@ pub struct RedisStoreOptions {
     pub(crate) accept_loss: bool,
     pub(crate) replicas: Replicas,
     pub(crate) expire_ended: Option<Duration>,
+    #[cfg(feature = "redis-tls")]
+    pub(crate) roots: Option<Vec<u8>>,
 }
 
 /// Whether writes wait for replicas.
@@ -48,6 +50,8 @@ impl Default for RedisStoreOptions {
             accept_loss: false,
             replicas: Replicas::None,
             expire_ended: None,
+            #[cfg(feature = "redis-tls")]
+            roots: None,
         }
     }
 }
@@ -97,6 +101,15 @@ impl RedisStoreOptions {
     #[must_use]
     pub fn call_timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
+        self
+    }
+
+    /// Trusts servers whose certificate was issued by one of these, in the PEM format, instead of
+    /// those that the system trusts.
+    #[cfg(feature = "redis-tls")]
+    #[must_use]
+    pub fn root_certificates(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.roots = Some(pem.into());
         self
     }
 

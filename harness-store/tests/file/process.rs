@@ -58,7 +58,7 @@ impl Other {
     }
 }
 
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", feature = "code"))]
 impl Other {
     /// Ends it at once; everything that it has said until then, and that was not heard.
     pub(crate) fn kill(mut self) -> Vec<String> {

@@ -1,5 +1,10 @@
 //! A server of its own, for tests that kill it.
 
+#[cfg(feature = "postgres-tls")]
+#[path = "../shared/certificate.rs"]
+#[allow(clippy::duplicate_mod)]
+mod certificate;
+
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -61,17 +66,7 @@ impl Server {
     pub(crate) fn encrypted() -> (Self, Vec<u8>) {
         let server = Self::start();
         let [key, certificate] = ["server.key", "server.crt"].map(|name| server.data().join(name));
-        let made = as_server(Command::new("openssl"))
-            .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"])
-            .args(["-nodes", "-days", "2", "-subj", "/CN=localhost"])
-            .args(["-addext", "subjectAltName=DNS:localhost"])
-            .args(["-addext", "basicConstraints=critical,CA:FALSE"])
-            .arg("-keyout")
-            .arg(&key)
-            .arg("-out")
-            .arg(&certificate)
-            .status();
-        assert!(made.expect("`openssl` makes the certificate").success());
+        certificate::make(as_server(Command::new("openssl")), &key, &certificate);
         let mut settings = std::fs::OpenOptions::new()
             .append(true)
             .open(server.data().join("postgresql.conf"))

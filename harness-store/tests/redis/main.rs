@@ -18,3 +18,5 @@ mod size;
 #[path = "../file/support.rs"]
 #[allow(dead_code)]
 mod support;
+#[cfg(feature = "redis-tls")]
+mod tls;

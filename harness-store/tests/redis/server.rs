@@ -1,5 +1,10 @@
 //! A server of its own, for tests that kill it or set it up in their own way.
 
+#[cfg(feature = "redis-tls")]
+#[path = "../shared/certificate.rs"]
+#[allow(clippy::duplicate_mod)]
+mod certificate;
+
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
@@ -16,8 +21,26 @@ pub(crate) const SAFE: &[&str] = &["--appendonly", "yes", "--appendfsync", "alwa
 
 impl Server {
     pub(crate) fn start(settings: &[&str]) -> Self {
+        Self::start_in(tempfile::tempdir().unwrap(), settings)
+    }
+
+    /// One that takes encrypted connections at another port, which is returned with its certificate. It has
+    /// signed this itself for the name `localhost`.
+    #[cfg(feature = "redis-tls")]
+    pub(crate) fn encrypted(settings: &[&str]) -> (Self, u16, Vec<u8>) {
         let dir = tempfile::tempdir().unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let [key, certificate] = ["server.key", "server.crt"].map(|name| dir.path().join(name));
+        certificate::make(Command::new("openssl"), &key, &certificate);
+        let certificate = std::fs::read(certificate).unwrap();
+        let port = free_port();
+        let port_text = port.to_string();
+        let tls = ["--tls-port", &*port_text, "--tls-auth-clients", "no"];
+        let files = ["--tls-key-file", "server.key", "--tls-cert-file", "server.crt"];
+        (Self::start_in(dir, &[settings, &tls, &files].concat()), port, certificate)
+    }
+
+    fn start_in(dir: tempfile::TempDir, settings: &[&str]) -> Self {
+        let port = free_port();
         let settings: Vec<String> = settings.iter().map(|text| (*text).to_owned()).collect();
         let process = spawn(dir.path(), port, &settings);
         let server = Self { dir, port, settings, process: process.into() };
@@ -79,6 +102,10 @@ impl Server {
             }
         }
     }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// Whether it answers as it does when it has started, perhaps that it wants a password.

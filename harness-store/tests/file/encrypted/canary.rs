@@ -66,7 +66,7 @@ fn agent(store: impl SessionStore) -> Agent<(), Doc> {
 }
 
 /// A run through every kind of payload, and a second handle that reads it back.
-async fn live(store: impl SessionStore + Clone) {
+pub(super) async fn live(store: impl SessionStore + Clone) {
     let agent = agent(store.clone());
     let input = Doc::update().text("CANARYinput".to_owned());
     let outcome = agent.run(input, ()).session("s").input_id("i-1").await.unwrap();
@@ -114,14 +114,14 @@ fn traces() -> Vec<Vec<u8>> {
 }
 
 #[track_caller]
-fn no_trace(what: &str, bytes: &[u8]) {
+pub(super) fn no_trace(what: &str, bytes: &[u8]) {
     for trace in traces() {
         let found = bytes.windows(trace.len()).any(|window| window == trace);
         assert!(!found, "{what} shows {}", String::from_utf8_lossy(&trace));
     }
 }
 
-fn all_bytes(dir: &Path) -> Vec<u8> {
+pub(super) fn all_bytes(dir: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
     for entry in std::fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();

@@ -1,7 +1,10 @@
 //! What other stores keep when an `Encrypted` one is around them.
 
 mod canary;
+#[cfg(feature = "code")]
+mod code;
 mod contract;
+mod logs;
 
 use harness::store::MemoryStore;
 use harness_store::{Encrypted, FileStoreOptions, Key, Keys, Sync};
