@@ -3,6 +3,7 @@
 //! `HARNESS_RESTATE_BIN`.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod crowd;
 mod inspect;
 mod orders;
 mod place;
