@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use harness::id::AgentId;
+use harness::store::DueRequest;
 use harness::{SessionId, UtcMillis};
 
 use super::catalog::Fingerprint;
@@ -15,7 +16,7 @@ use super::catalog::Fingerprint;
 const ALL: Duration = Duration::from_secs(60);
 
 /// A session that is due at some time while its lease is free.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Candidate {
     pub(crate) id: SessionId,
     pub(crate) agent: AgentId,
@@ -55,11 +56,35 @@ impl DueCache {
         self.watched.remove(log);
     }
 
-    /// Those whose time has come, the longest due first.
-    pub(crate) fn due(&self, now: UtcMillis) -> Vec<(Arc<Path>, Candidate)> {
-        let due = self.candidates.iter().filter(|(_, candidate)| candidate.from <= now);
-        let mut due: Vec<_> = due.map(|(log, it)| (Arc::clone(log), it.clone())).collect();
+    /// Those that are asked for and whose time has come, the longest due first, held or not.
+    pub(crate) fn due(&self, request: &DueRequest, now: UtcMillis) -> Vec<(Arc<Path>, SessionId)> {
+        let wanted = |it: &Candidate| {
+            it.from <= now && request.agents.contains(&it.agent) && !request.except.contains(&it.id)
+        };
+        let mut due: Vec<_> = self.candidates.iter().filter(|(_, it)| wanted(it)).collect();
         due.sort_by(|(_, one), (_, other)| (one.from, &one.id).cmp(&(other.from, &other.id)));
-        due
+        due.into_iter().map(|(log, it)| (Arc::clone(log), it.id.clone())).collect()
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_due_is_what_was_asked_for_in_the_order_of_its_time() {
+        let mut cache = DueCache::default();
+        let sessions =
+            [("late", "a", 3), ("b", "a", 1), ("a", "a", 1), ("other", "b", 1), ("tried", "a", 1)];
+        let id = |id: &str| SessionId::new(id).unwrap();
+        for (name, agent, from) in sessions.into_iter().chain([("to-come", "a", 9)]) {
+            let (agent, from) = (AgentId::new(agent), UtcMillis(from));
+            let candidate = Candidate { id: id(name), agent, from };
+            cache.candidates.insert(Arc::from(Path::new(name)), candidate);
+        }
+        let request = DueRequest::new([AgentId::new("a")]).except([id("tried")]);
+        let due = cache.due(&request, UtcMillis(3)).into_iter().map(|(_, id)| id);
+        assert_eq!(due.collect::<Vec<_>>(), ["a", "b", "late"].map(id));
     }
 }

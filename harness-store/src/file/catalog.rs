@@ -37,7 +37,9 @@ pub(crate) struct Known {
     pub(crate) rest: Option<(Fingerprint, Arc<Checkpoint>)>,
 }
 
-/// Differs between a log and the same log after a write, and between any two logs.
+/// Differs between a log and the same log after a write, and between any two logs: a log only grows, and
+/// is rewritten into another file. The time is for a file whose number was used before; two changes may
+/// bear the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fingerprint {
     inode: u64,
@@ -59,4 +61,33 @@ pub(crate) enum Place<'a> {
     Dividing(&'a [u8]),
     /// Behind all rows of the session whose rows begin so.
     Behind(&'a [u8]),
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::fs::{File, OpenOptions, rename};
+    use std::io::Write as _;
+
+    use super::*;
+
+    #[test]
+    fn logs_differ_that_were_changed_at_the_same_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let log = dir.path().join("log");
+        let write = |mut file: File, bytes: &[u8]| {
+            file.write_all(bytes).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        };
+        let look = || Fingerprint::of(&std::fs::metadata(&log).unwrap());
+        write(File::create(&log).unwrap(), b"one\n");
+        let begun = look();
+        assert_eq!(look(), begun);
+        write(OpenOptions::new().append(true).open(&log).unwrap(), b"two\n");
+        let grown = look();
+        let rewritten = dir.path().join("rewritten");
+        write(File::create(&rewritten).unwrap(), b"one\ntwo\n");
+        rename(&rewritten, &log).unwrap();
+        assert!(begun != grown && grown != look());
+    }
 }

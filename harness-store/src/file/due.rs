@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use harness::UtcMillis;
 use harness::store::{DueRequest, DueSessions, StoreError};
+use harness::{SessionId, UtcMillis};
 
 use super::candidate::{Candidate, DueCache};
 use super::catalog::{Fingerprint, Place};
@@ -43,13 +43,9 @@ impl Inner {
     ) -> Result<DueSessions, StoreError> {
         let limit = usize::try_from(request.limit).unwrap_or(usize::MAX);
         let mut due = DueSessions::default();
-        for (log, candidate) in self.find_due(&mut due)? {
+        for (log, id) in self.find_due(request, &mut due)? {
             if due.claimed.len() >= limit {
                 break;
-            }
-            let Candidate { id, agent, .. } = candidate;
-            if !request.agents.contains(&agent) || request.except.contains(&id) {
-                continue;
             }
             match self.claim_if(&id, ttl, |index| {
                 index.due_from().is_some_and(|from| from <= UtcMillis::now())
@@ -65,8 +61,12 @@ impl Inner {
         Ok(due)
     }
 
-    /// Looks at what may have changed, and returns what is due, held or not.
-    fn find_due(&self, due: &mut DueSessions) -> Result<Vec<(Arc<Path>, Candidate)>, StoreError> {
+    /// Looks at what may have changed, and returns what is asked for and due, held or not.
+    fn find_due(
+        &self,
+        request: &DueRequest,
+        due: &mut DueSessions,
+    ) -> Result<Vec<(Arc<Path>, SessionId)>, StoreError> {
         let mut cache = self.due.lock().unwrap_or_else(PoisonError::into_inner);
         let begun = Instant::now();
         // Before the names, which come before the logs: what comes later changes them again.
@@ -90,7 +90,7 @@ impl Inner {
             }
         }
         cache.counted = counted;
-        Ok(cache.due(UtcMillis::now()))
+        Ok(cache.due(request, UtcMillis::now()))
     }
 
     /// The counters of the parts of the directory that are known.
