@@ -25,6 +25,13 @@ fn a_fork_leaves_its_source_unchanged() {
 }
 
 #[test]
+fn a_report_calls_each_agent_once_in_two_processes() {
+    let out = run(env!("CARGO_BIN_EXE_children"));
+    assert!(out.contains("wells are deep; nothing is known of dragons; 0 faults\n"), "{out}");
+    assert!(out.ends_with("each topic was looked up once, by a session of its own\n"), "{out}");
+}
+
+#[test]
 fn the_tools_of_an_mcp_server_are_used() {
     let out = run(env!("CARGO_BIN_EXE_mcp"));
     let expected = "notes_add (external): Adds a note.\nnotes_list (read): Lists the notes.\n\
