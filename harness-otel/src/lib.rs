@@ -1,4 +1,92 @@
-//! OpenTelemetry for [`harness`](https://docs.rs/harness).
+//! OpenTelemetry for [`harness`](https://docs.rs/harness): the spans of runs, and metrics of them.
 //!
-//! This crate is empty. It is reserved for a bridge to the semantic conventions of OpenTelemetry for
-//! generative AI. Runs and steps are `tracing` spans, and observers receive typed events.
+//! One call sets it up. An agent that is observed has metrics, too:
+//!
+//! ```
+//! use harness::prelude::*;
+//! use harness_otel::Telemetry;
+//! # #[derive(State, Clone, Debug, Default, Serialize, Deserialize)] struct Doc { text: String }
+//! # #[derive(StepId, Clone, Debug, PartialEq, Eq)] enum Step { Write }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let telemetry = Telemetry::builder("support").attribute("service.version", "1.2").console().install()?;
+//!
+//! # let harness = Harness::<(), Doc>::builder("writer").start(Step::Write).steps(|define, step| match step {
+//! #     Step::Write => define.run(|_, _| async move { Ok(Doc::update().text("hi")) }).end(),
+//! # }).build()?;
+//! let agent = harness.agent("writer", ()).observe(telemetry.metrics());
+//! agent.run(Doc::update(), ()).await?.ended()?;
+//!
+//! telemetry.shutdown().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! With the feature `http`, `.http("http://localhost:4318")` exports to a receiver by OTLP. A program that
+//! has a `tracing` subscriber [adds a layer](Builder::layer) to it instead.
+//!
+//! # Spans
+//!
+//! ```text
+//! invoke_agent support           a run: its session, how it has settled, what it has spent
+//! ├── step Think                 an entry into a step: all attempts, and the retries as events
+//! │   └── chat claude-x          a model call: its tokens, its cost, why it stopped
+//! └── step Act
+//!     ├── item Act 0             an item of a step
+//!     │   └── execute_tool find
+//!     └── item Act 1
+//!         └── invoke_agent find  a run that the step has started
+//! ```
+//!
+//! Spans that the program and its libraries make in a step are in the step's span, those of a model's
+//! adapter in that of its call. A span is exported within a second of its end, and all spans of a run
+//! that has settled are over, also where a task still holds one.
+//!
+//! A run that waits for an answer, or was stopped, is not an error. The run that resumes it, maybe in
+//! another process and days later, has a trace of its own, with a link to the run before: the session
+//! keeps the context. [`RunRequest::trace`](harness::RunRequest::trace) makes a run a part of the trace
+//! of a request.
+//!
+//! Whether a run is sampled is decided once, when it begins. One that is not has no spans of steps and
+//! calls, which then cost nothing.
+//!
+//! Prompts, replies, arguments, results, questions, answers and messages of errors are not exported.
+//! Errors have their kind. What spans of other crates contain can be [redacted](Builder::redact).
+//!
+//! # Metrics
+//!
+//! [`Metrics`] counts what runs report. [`semconv`] has all names.
+//!
+//! | metric | of | attributes |
+//! |---|---|---|
+//! | `gen_ai.client.token.usage` | tokens of a model call | provider, model, `input` or `output` |
+//! | `gen_ai.client.operation.duration` | seconds of a model call | provider, model, error |
+//! | `gen_ai.execute_tool.duration` | seconds of a tool call | tool, outcome, error |
+//! | `gen_ai.invoke_agent.duration` | seconds of a run | agent, end, error |
+//! | `harness.step.duration` | seconds of a step or an item | agent, step, outcome |
+//! | `harness.commits`, `harness.commit.size` | commits, and bytes of the log | agent |
+//! | `harness.interrupts` | questions asked, resolved, expired | agent, state |
+//! | `harness.retries` | attempts that are repeated | agent, error |
+//! | `harness.lease.losses` | runs that have lost their session | agent |
+//! | `harness.runs.active` | runs at work | agent |
+//! | `harness.cost` | US dollars | provider, model |
+//!
+//! # Without a receiver
+//!
+//! A receiver that is slow, down or restarted does not delay a run. At most 8,192 spans wait for it;
+//! further ones are dropped, and that an export failed is reported once, as a warning, until one
+//! succeeds.
+
+mod console;
+mod export;
+mod metrics;
+mod propagate;
+pub mod semconv;
+mod setup;
+
+pub use console::Console;
+pub use export::Conventions;
+pub use metrics::Metrics;
+pub use semconv::Names;
+pub use setup::{Builder, SetupError, ShutdownError, Telemetry};

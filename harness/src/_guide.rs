@@ -10,6 +10,7 @@
 //! - [workers]: sessions that any number of processes run
 //! - [models]: models, transcripts, calls of tools
 //! - [tools]: the loop of an agent with tools, approvals, rules
+//! - [telemetry]: events, spans, OpenTelemetry
 //! - [testing]: one step, a whole loop with scripted answers, time, crashes (feature `testing`)
 //! - [why it is so](design): the decisions, their reasons and their costs
 //! - [beside other frameworks](compare): what others do that this one does not, and the reverse
@@ -46,6 +47,9 @@ pub mod models {}
 
 #[doc = include_str!("../docs/tools.md")]
 pub mod tools {}
+
+#[doc = include_str!("../docs/telemetry.md")]
+pub mod telemetry {}
 
 #[cfg_attr(feature = "testing", doc = include_str!("../docs/testing.md"))]
 #[cfg_attr(not(feature = "testing"), doc = "This page needs the feature `testing`.")]

@@ -367,6 +367,7 @@ impl<C: Context, S: State> Agent<C, S> {
             journal: None,
             begin,
             home,
+            span: None,
         });
         Box::pin(async move { Ok(launched.await) })
     }

@@ -24,3 +24,19 @@ pub enum StopReason {
     /// A reason specific to the provider, in its words.
     Other(String),
 }
+
+impl StopReason {
+    /// The name that it has in JSON; of another reason, the provider's word.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::End => "end",
+            Self::ToolCalls => "tool_calls",
+            Self::MaxTokens => "max_tokens",
+            Self::StopSequence => "stop_sequence",
+            Self::Refusal => "refusal",
+            Self::ContentFilter => "content_filter",
+            Self::Paused => "paused",
+            Self::Other(reason) => reason,
+        }
+    }
+}

@@ -15,16 +15,19 @@
 mod display;
 mod event;
 mod fanout;
+mod json_lines;
 mod observer;
 mod queue;
 mod recorder;
 mod stream;
 #[cfg(feature = "terminal")]
 mod terminal;
+pub mod trace;
 
 pub use crate::session::End;
 pub use crate::step::{Payload, Scope, Scoped, current};
 pub use event::{Cause, ChildRun, Event, EventKind, ParentStep};
+pub use json_lines::JsonLines;
 pub use observer::{FromFn, Observer, from_fn};
 pub use recorder::Recorder;
 pub use stream::{Events, Streamed};

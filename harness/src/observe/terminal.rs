@@ -7,6 +7,7 @@ use std::time::Duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::id::RunId;
+use crate::llm::Spend;
 
 use super::{End, Event, EventKind, Observer};
 
@@ -14,8 +15,9 @@ use super::{End, Event, EventKind, Observer};
 const TICK: Duration = Duration::from_millis(120);
 
 /// An observer that shows live progress on a terminal: one line for each run, with the current
-/// step, the last signal and the elapsed time. When the run settles, its outcome replaces the line.
-/// When a run is interrupted, its line is removed.
+/// step, the last signal, the tokens and their cost, and the elapsed time. When the run settles, its
+/// outcome replaces the line, with what the turn has spent, children included. When a run is
+/// interrupted, its line is removed.
 ///
 /// It writes to the standard error, and only if that is a terminal.
 ///
@@ -36,6 +38,7 @@ struct Line {
     bar: ProgressBar,
     steps: u64,
     signal: Option<&'static str>,
+    spent: Spend,
 }
 
 impl Terminal {
@@ -66,11 +69,11 @@ impl Terminal {
             bar.set_style(style);
         }
         bar.enable_steady_tick(TICK);
-        let line = Line { bar, steps: 0, signal: None };
+        let line = Line { bar, steps: 0, signal: None, spent: Spend::default() };
         self.runs().insert(event.run.clone(), line);
     }
 
-    fn close(&self, event: &Event, end: &End) {
+    fn close(&self, event: &Event, end: &End, spent: &Spend) {
         if let Some(line) = self.runs().remove(&event.run) {
             let elapsed = line.bar.elapsed();
             line.bar.finish_and_clear();
@@ -84,7 +87,9 @@ impl Terminal {
             let session = printable(event.session.as_str());
             let steps = line.steps;
             let outcome = printable(&end.to_string());
-            let text = format!("{sign} {session}  {outcome}  ({steps} steps, {elapsed:.1?})");
+            let spent = shown(spent);
+            let text =
+                format!("{sign} {session}  {outcome}  ({steps} steps, {spent}{elapsed:.1?})");
             self.lines.suspend(|| (self.write)(&text));
         }
     }
@@ -97,7 +102,7 @@ impl Observer for Terminal {
         }
         match &event.kind {
             EventKind::RunStarted { .. } => self.open(event),
-            EventKind::Settled { end, .. } => self.close(event, end),
+            EventKind::Settled { end, spent, .. } => self.close(event, end, spent),
             kind => {
                 let mut runs = self.runs();
                 let Some(line) = runs.get_mut(&event.run) else { return };
@@ -105,10 +110,32 @@ impl Observer for Terminal {
                     line.steps += 1;
                     line.signal = *signal;
                 }
-                line.bar.set_message(message(event, line.signal));
+                if let EventKind::Charged { spend } = kind {
+                    line.spent += *spend;
+                }
+                let spent = shown(&line.spent);
+                let message = message(event, line.signal);
+                line.bar.set_message(format!("{message}  {}", spent.trim_end_matches(", ")));
             }
         }
     }
+}
+
+/// What was spent, as the first part of a list: `1,234 tokens, $0.0150, `. Empty if nothing is known.
+fn shown(spent: &Spend) -> String {
+    let tokens = spent.usage.total().map(|tokens| {
+        let digits = tokens.to_string();
+        let groups: Vec<&str> = digits
+            .as_bytes()
+            .rchunks(3)
+            .rev()
+            .filter_map(|it| std::str::from_utf8(it).ok())
+            .collect();
+        format!("{} tokens, ", groups.join(","))
+    });
+    #[allow(clippy::cast_precision_loss)]
+    let cost = spent.cost_micros.map(|micros| format!("${:.4}, ", micros as f64 / 1e6));
+    tokens.unwrap_or_default() + &cost.unwrap_or_default()
 }
 
 /// The activity of a run: `repair: asked Approve`, `run [Failed]`.
@@ -164,7 +191,13 @@ mod tests {
             .start(Step::Write)
             .steps(|define, step| match step {
                 Step::Write => {
-                    define.run(|_, _| async move { Ok(Doc::update().done(true)) }).then(Step::Check)
+                    let write = async |_, _: Cx<()>| {
+                        let usage = crate::llm::Usage::tokens(1_200, 34);
+                        let spent = Spend { usage, cost_micros: Some(15_000) };
+                        crate::observe::current().unwrap().charge(&spent);
+                        Ok(Doc::update().done(true))
+                    };
+                    define.run(write).then(Step::Check)
                 }
                 Step::Check => define.decide(|_| Next::Good, |_| end()),
             })
@@ -182,11 +215,19 @@ mod tests {
         let write = |line: &str| WRITTEN.lock().unwrap().push(line.to_owned());
         run(Terminal::on(target, write)).await;
         let written = WRITTEN.lock().unwrap();
-        assert!(written[0].starts_with("✓ a [31mb  ended by Good  (2 steps, "), "{written:?}");
+        let expected = "✓ a [31mb  ended by Good  (2 steps, 1,234 tokens, $0.0150, ";
+        assert!(written[0].starts_with(expected), "{written:?}");
         assert_eq!(written.len(), 1);
         // The live line was drawn and then removed.
         assert_eq!(screen.contents(), "");
         assert!(screen.moves_since_last_check().contains("Check"), "no live line");
+    }
+
+    #[test]
+    fn what_is_not_known_is_not_shown() {
+        assert_eq!(shown(&Spend::default()), "");
+        let spent = Spend { cost_micros: Some(7), ..crate::llm::Usage::tokens(1, 999_999).into() };
+        assert_eq!(shown(&spent), "1,000,000 tokens, $0.0000, ");
     }
 
     #[tokio::test]

@@ -11,13 +11,15 @@ mod turn;
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde_json::{Map, Value};
+
 use crate::compat::{Compatibility, Compatible, LoopIdentity, check};
 use crate::context::Context;
 use crate::graph::{Program, Wiring};
 use crate::id::{AgentId, RunId, SessionId};
 use crate::journal::{Durability, Journal, LeaseGuard, Start, When, read};
 use crate::run::{
-    Begin, Child, Driver, Kind, Launched, Outcome, Resumer, RunCore, RunError, Settlement,
+    Begin, Child, Driver, Kind, Launched, Outcome, Resumer, RunCore, RunError, RunSpan, Settlement,
     StopSignal,
 };
 use crate::session::{AsNamed, Change, Entry, Recorded, Session};
@@ -87,8 +89,15 @@ impl<C: Context, S: State> Taker<C, S> {
 
     /// Records how the run begins.
     async fn record_begin(self, entered: Entered<S>) -> Result<Taken<C, S>, RunError> {
-        let Entered { guard, start, mut session, opened, changes, state, when, begin, input } =
+        let Entered { guard, start, mut session, opened, mut changes, state, when, begin, input } =
             entered;
+        let (name, before) = (self.program.graph.name(), session.trace.as_ref());
+        let span = run_span(&self.agent, name, &self.launched, before);
+        for change in &mut changes {
+            if let Change::RunStarted(run) = change {
+                run.trace.clone_from(&span.trace);
+            }
+        }
         let journal = Journal::new(guard, start, self.storage.durability);
         let recorded = opened.map_or(Ok(()), |opened| journal.open(*opened)).and_then(|()| {
             changes
@@ -131,6 +140,7 @@ impl<C: Context, S: State> Taker<C, S> {
             journal,
             begin,
             home,
+            span: Some(span),
         })))
     }
 }
@@ -202,6 +212,8 @@ pub(crate) struct Launch<C: Context, S: State> {
     pub(crate) journal: Option<Journal>,
     pub(crate) begin: Begin,
     pub(crate) home: Option<crate::run::Slot<S>>,
+    /// None if it has yet to be made.
+    pub(crate) span: Option<RunSpan>,
 }
 
 /// Drives a run to its outcome.
@@ -210,21 +222,21 @@ pub(crate) fn launch<C: Context, S: State>(
 ) -> impl Future<Output = Outcome<S>> + Send {
     use tracing::Instrument as _;
 
+    let span = match launch.span {
+        Some(span) => span,
+        None => {
+            let (before, name) = (launch.session.trace.as_ref(), launch.program.graph.name());
+            run_span(&launch.agent, name, &launch.launched, before)
+        }
+    };
     let Launch { agent, program, resumer, context, launched, session, state, .. } = launch;
     let Launch { journal, begin, home, .. } = launch;
-    let span = tracing::info_span!(
-        target: "harness",
-        "harness.run",
-        harness = program.graph.name(),
-        agent = %agent,
-        session = %launched.session,
-        run = %launched.run,
-    );
-    let Launched { session: id, run, parent, fanout, budget, breakpoints, stop, .. } = launched;
-    let ids = Ids { agent, session: id, run, parent: parent.as_ref().map(|it| it.run().clone()) };
+    let ids = ids(&agent, &launched);
+    let Launched { parent, fanout, budget, breakpoints, stop, .. } = launched;
     let child = parent.clone().map(|parent| (parent, ids.clone()));
     let graph = program.graph.clone();
-    let core = RunCore::new(ids, graph, fanout, stop.clone(), journal, session, parent);
+    let mut core = RunCore::new(ids, graph, fanout, stop.clone(), journal, session, parent);
+    core.spans = span.spans();
     let mut driver = Box::new(Driver::new(program, context, core, state, home, begin, budget));
     driver.breakpoints = breakpoints;
     let scope = RunScope::new(driver.effects());
@@ -236,7 +248,24 @@ pub(crate) fn launch<C: Context, S: State>(
         }
         settlement.into_outcome(&stop, || resumer)
     };
-    scope.wrap(run).instrument(span)
+    scope.wrap(run).instrument(span.span)
+}
+
+fn ids(agent: &AgentId, launched: &Launched) -> Ids {
+    let Launched { session, run, parent, .. } = launched;
+    let parent = parent.as_ref().map(|it| it.run().clone());
+    Ids { agent: agent.clone(), session: session.clone(), run: run.clone(), parent }
+}
+
+/// Makes the span of a run. `before` is what the session has of the run before.
+fn run_span(
+    agent: &AgentId,
+    harness: &str,
+    launched: &Launched,
+    before: Option<&Map<String, Value>>,
+) -> RunSpan {
+    let within = launched.parent.as_ref().map_or(&launched.within, |parent| parent.span());
+    RunSpan::open(&ids(agent, launched), harness, within, launched.trace.clone(), before)
 }
 
 /// A session that is entered: what to record, and what the run begins with.

@@ -199,8 +199,7 @@ impl<C: Context, S: State> Taker<C, S> {
             let (run, former) = (self.launched.run.clone(), claimed.former);
             changes.push(Change::Recovered(Recovered { run, former }));
         }
-        let run =
-            RunStarted::resumed(self.launched.run.clone()).traced(self.launched.trace.clone());
+        let run = RunStarted::resumed(self.launched.run.clone());
         changes.push(Change::RunStarted(Box::new(run)));
         let begin = Begin::resuming(&session, Answered::of(&resolved));
         // A step behind an answer may act on it at once, so the answer must not be lost. One that was

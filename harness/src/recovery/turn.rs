@@ -303,7 +303,7 @@ impl<C: Context, S: State> Taker<C, S> {
         let start = wiring.name_of(wiring.start);
         let key = named.map(|named| named.key.clone());
         let run = RunStarted::turn(self.launched.run.clone(), start, ops, key, InboxSeq(0));
-        Change::RunStarted(Box::new(run.traced(self.launched.trace.clone())))
+        Change::RunStarted(Box::new(run))
     }
 
     pub(super) async fn begin(

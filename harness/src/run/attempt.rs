@@ -167,14 +167,7 @@ impl<K: Deref<Target = RunCore>> Attempt<K> {
     }
 
     fn span(&self, place: Place) -> Span {
-        tracing::debug_span!(
-            target: "harness",
-            "harness.step",
-            step = &*self.core.wiring().nodes[place.step].name,
-            position = place.position.0,
-            item = place.item,
-            attempt = place.attempt,
-        )
+        self.core.spans.as_ref().map_or_else(Span::none, |spans| spans.step(place))
     }
 
     /// Calls user code inside the scope and the span. The error is what a panic said.

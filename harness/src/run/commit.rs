@@ -29,7 +29,7 @@ impl<C: Context, S: State> Driver<C, S> {
         let mut done = None;
         let breakpoints = self.breakpoints.as_deref();
         let breaks = breakpoints.and_then(|it| self.core.session(|session| it.after(session)));
-        let (ops, heard) = (&mut self.left.ops, !self.core.fanout.is_silent());
+        let (ops, heard) = (&mut self.left.ops, !self.core.is_silent());
         let decided = self.core.record_where(|session| {
             match transition(wiring, &session.cursor, attempted) {
                 Next::Enter { step } => {
@@ -172,7 +172,7 @@ impl<C: Context, S: State> Driver<C, S> {
         next: Option<usize>,
     ) -> Result<(), Broken> {
         let ops = std::mem::take(&mut self.left.ops);
-        let place = (!self.core.fanout.is_silent()).then(|| self.place(None));
+        let place = (!self.core.is_silent()).then(|| self.place(None));
         self.core.record(Change::Committed(Committed { next, ops }))?;
         if let Some(place) = place {
             self.publish_committed(wiring, place, branch, next);
@@ -239,7 +239,7 @@ impl<C: Context, S: State> Driver<C, S> {
             }
         };
         let interrupts: Vec<Interrupt> = asked.into_iter().map(interrupt).collect();
-        let events = if self.core.fanout.is_silent() { Vec::new() } else { interrupts.clone() };
+        let events = if self.core.is_silent() { Vec::new() } else { interrupts.clone() };
         let asked = Change::Asked(AskedChange { interrupts });
         self.core.record_as(place, asked, || {
             events.into_iter().map(|interrupt| EventKind::Asked { interrupt }).collect()

@@ -20,6 +20,7 @@ use crate::step::{EffectScope, Ids, Place, StepError};
 
 use super::parent::Parent;
 use super::slots::{Slots, StaysOpen, Work};
+use super::spans::Spans;
 use super::stop::{StopSignal, Wake};
 
 /// What all steps of one run share with its driver.
@@ -32,6 +33,8 @@ pub(crate) struct RunCore {
     pub(crate) journal: Option<Journal>,
     /// The step that started the run, if there is one.
     pub(super) parent: Option<Parent>,
+    /// None if the run has no spans but its own.
+    pub(crate) spans: Option<Box<Spans>>,
     live: Mutex<Live>,
     /// What the turn may spend.
     pub(super) budget: OnceLock<Budget>,
@@ -61,7 +64,8 @@ impl RunCore {
         let (unrecorded, children, slots) = (None, BTreeMap::new(), Slots::default());
         let live = Mutex::new(Live { session, unrecorded, children, slots });
         let (budget, effect_ended) = (OnceLock::new(), Notify::new());
-        Self { ids, graph, fanout, stop, journal, parent, live, budget, effect_ended }
+        let spans = None;
+        Self { ids, graph, fanout, stop, journal, parent, spans, live, budget, effect_ended }
     }
 
     pub(super) fn live(&self) -> MutexGuard<'_, Live> {
@@ -74,6 +78,12 @@ impl RunCore {
         if let Some(parent) = &self.parent {
             parent.charge(spend);
         }
+    }
+
+    /// Whether no event needs to be created.
+    #[inline]
+    pub(crate) fn is_silent(&self) -> bool {
+        self.fanout.is_silent() && self.spans.is_none()
     }
 
     pub(crate) fn wiring(&self) -> &Wiring {
@@ -103,7 +113,7 @@ impl RunCore {
         change: Change<usize>,
         events: impl FnOnce() -> Vec<EventKind>,
     ) -> Result<(), Broken> {
-        let events = if self.fanout.is_silent() { Vec::new() } else { events() };
+        let events = if self.is_silent() { Vec::new() } else { events() };
         // Effects of other items do not come between the change and its events.
         let mut live = self.live();
         self.record_in(&mut live, change)?;

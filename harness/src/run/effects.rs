@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::Span;
 
 use crate::clock::UtcMillis;
 use crate::id::SessionId;
@@ -60,13 +61,14 @@ impl Effects for RunCore {
         spent
     }
 
-    fn begin_call(&self, place: Place, model: &str) -> CallId {
+    fn begin_call(&self, place: Place, model: &str) -> (CallId, Span) {
         let call = self.call_id(place);
         self.publish(Some(place), || EventKind::CallStarted {
             call: call.clone(),
             model: model.to_owned(),
         });
-        call
+        let span = self.spans.as_ref().map_or_else(Span::none, |spans| spans.call(&call));
+        (call, span)
     }
 
     fn end_call(&self, place: Place, call: CallId, ended: CallEnd<'_>) {
@@ -74,19 +76,20 @@ impl Effects for RunCore {
     }
 
     fn recorded_call(&self, place: Place, model: &str, reply: &Reply) {
-        if self.fanout.is_silent() {
+        if self.is_silent() {
             return;
         }
         let call = self.call_id(place);
         self.publish(Some(place), || super::reports::call_recorded(call, model, reply));
     }
 
-    fn begin_tool(&self, place: Place, call: &ToolCall, class: EffectClass) {
+    fn begin_tool(&self, place: Place, call: &ToolCall, class: EffectClass) -> Span {
         self.publish(Some(place), || EventKind::ToolStarted {
             call: call.id.clone(),
             tool: call.name.clone(),
             class,
         });
+        self.spans.as_ref().map_or_else(Span::none, |spans| spans.tool(place, &call.id))
     }
 
     fn end_tool(&self, place: Place, call: &ToolCall, ended: ToolEnd<'_>) {
@@ -341,7 +344,8 @@ impl RunCore {
     /// As the parent of a run that a step starts.
     pub(super) fn as_parent(self: &Arc<Self>, scope: &Scope) -> Parent {
         let parent: Arc<dyn ParentRun> = Arc::clone(self) as _;
-        Parent::new(scope, Arc::downgrade(&parent), self.depth() + 1)
+        let span = self.spans.as_ref().map_or_else(Span::current, |it| it.step(scope.place));
+        Parent::new(scope, Arc::downgrade(&parent), self.depth() + 1, span)
     }
 
     /// How many runs or sessions are above this one.

@@ -31,6 +31,7 @@ mod reports;
 mod settle;
 mod sleep;
 mod slots;
+mod spans;
 mod stop;
 mod timers;
 mod transition;
@@ -54,6 +55,7 @@ pub(crate) use input::{fold_input, reduce};
 pub(crate) use outcome::Settlement;
 pub(crate) use outcome::Source;
 pub(crate) use outcome::request::{Launched, Options};
+pub(crate) use spans::RunSpan;
 
 pub(crate) use outcome::rest::{ErasedSlots, Rest, Resting, Resumer, Slot};
 pub(crate) use stop::StopSignal;

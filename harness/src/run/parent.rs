@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Weak};
 
+use tracing::Span;
+
 use crate::id::{RunId, SessionId};
 use crate::llm::Spend;
 use crate::observe::{ChildRun, End, EventKind, ParentStep};
@@ -27,11 +29,13 @@ pub(crate) struct Parent {
     child: Option<SessionId>,
     /// How many runs are above the run that it starts.
     depth: u32,
+    /// The span of the step.
+    span: Span,
 }
 
 impl Parent {
     /// The step of this scope, whose run is `parent`.
-    pub(super) fn new(scope: &Scope, parent: Weak<dyn ParentRun>, depth: u32) -> Self {
+    pub(super) fn new(scope: &Scope, parent: Weak<dyn ParentRun>, depth: u32, span: Span) -> Self {
         let step = ParentStep {
             agent: scope.agent_id().clone(),
             session: scope.session_id().clone(),
@@ -41,7 +45,7 @@ impl Parent {
             attempt: scope.place.attempt,
         };
         let (place, run, step) = (scope.place, scope.run_id().clone(), Arc::new(step));
-        Self { parent, place, run, step, child: None, depth }
+        Self { parent, place, run, step, child: None, depth, span }
     }
 
     /// The same, of a session that the parent's session knows.
@@ -52,6 +56,10 @@ impl Parent {
     /// Whether the parent's session knows the session, and has a run that waits for it.
     pub(super) fn awaits(&self) -> bool {
         self.child.is_some()
+    }
+
+    pub(crate) fn span(&self) -> &Span {
+        &self.span
     }
 
     pub(super) fn depth(&self) -> u32 {

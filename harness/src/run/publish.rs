@@ -12,7 +12,7 @@ use super::core::RunCore;
 impl RunCore {
     /// Publishes an event, if there are observers.
     pub(crate) fn publish(&self, place: Option<Place>, kind: impl FnOnce() -> EventKind) {
-        if !self.fanout.is_silent() {
+        if !self.is_silent() {
             self.publish_as(place, None, kind());
         }
     }
@@ -38,6 +38,13 @@ impl RunCore {
 
     /// `stored` is the entry with its size in bytes.
     fn publish_as(&self, place: Option<Place>, stored: Option<(Seq, u64)>, kind: EventKind) {
+        if let Some(spans) = &self.spans {
+            let name = place.map(|at| &*self.wiring().nodes[at.step].name);
+            spans.on(place, name, stored, &kind);
+            if self.fanout.is_silent() {
+                return;
+            }
+        }
         let event = self.event(place, stored, kind);
         self.fanout.publish(event);
     }

@@ -259,11 +259,6 @@ impl<P> RunStarted<P> {
         let (input, input_digest) = input.map(|it| (it.key, it.digest)).unzip();
         Self { run, start: Some(start), ops, input, input_digest, inbox, trace: None }
     }
-
-    /// The same with this trace.
-    pub(crate) fn traced(self, trace: Option<Map<String, Value>>) -> Self {
-        Self { trace, ..self }
-    }
 }
 
 /// The run takes over from one that did not settle.

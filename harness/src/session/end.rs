@@ -51,6 +51,20 @@ impl End {
         Self::Ended { by: None }
     }
 
+    /// The name that it has in JSON, for metrics.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Ended { .. } => "ended",
+            Self::Failed { .. } => "failed",
+            Self::Exhausted { .. } => "exhausted",
+            Self::Interrupted => "interrupted",
+            Self::Waiting { .. } => "waiting",
+            Self::Stopped => "stopped",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
     /// Whether the turn is over.
     #[must_use]
     pub fn is_of_turn(&self) -> bool {

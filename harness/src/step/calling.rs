@@ -5,6 +5,7 @@ use futures_util::future::{BoxFuture, FutureExt};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout_at};
+use tracing::Instrument as _;
 
 use crate::context::Context;
 use crate::llm::{
@@ -120,7 +121,7 @@ impl<'a, L: Llm + ?Sized> Calling<'a, L> {
         let Scope { effects, place } = &self.scope;
         let id = self.model.id();
         let name = id.to_string();
-        let (call, began) = (effects.begin_call(*place, &name), Instant::now());
+        let ((call, span), began) = (effects.begin_call(*place, &name), Instant::now());
         let charged = Arc::new(Charge { scope: self.scope.clone(), spends: Mutex::default() });
         let mut cx = CallCx::detached().with_id(call.clone()).with_meter(charged.clone());
         let (own, attempt) = (
@@ -141,7 +142,7 @@ impl<'a, L: Llm + ?Sized> Calling<'a, L> {
                 }
             });
         }
-        let work = self.model.complete(request, &cx);
+        let work = self.model.complete(request, &cx).instrument(span);
         let reply = match own {
             None => work.await,
             Some(at) => timeout_at(at, work).await.unwrap_or_else(|_| {

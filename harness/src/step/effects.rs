@@ -11,6 +11,7 @@ use serde_json::Value;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::Span;
 
 use crate::clock::UtcMillis;
 use crate::id::{AgentId, OpId, Position, RunId, SessionId};
@@ -189,11 +190,13 @@ pub(crate) trait Effects: Send + Sync {
     fn charge(&self, place: Place, spend: &Spend);
     fn spent(&self) -> Spend;
     /// Creates the id of a model call: the op id, and the count of calls at the position.
-    fn begin_call(&self, place: Place, model: &str) -> CallId;
+    /// The call happens in the span.
+    fn begin_call(&self, place: Place, model: &str) -> (CallId, Span);
     fn end_call(&self, place: Place, call: CallId, ended: CallEnd<'_>);
     /// A reply was recorded by an earlier attempt.
     fn recorded_call(&self, place: Place, model: &str, reply: &Reply);
-    fn begin_tool(&self, place: Place, call: &ToolCall, class: EffectClass);
+    /// The call happens in the span.
+    fn begin_tool(&self, place: Place, call: &ToolCall, class: EffectClass) -> Span;
     fn end_tool(&self, place: Place, call: &ToolCall, ended: ToolEnd<'_>);
     /// Whether an observer wants the parts of replies.
     fn wants_tokens(&self) -> bool;

@@ -314,6 +314,30 @@ pub enum FailureKind {
     NotReplayable,
 }
 
+impl FailureKind {
+    /// The name that it has in JSON, for metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Timeout => "timeout",
+            Self::Panic => "panic",
+            Self::RoutePanic => "route_panic",
+            Self::ReducerPanic => "reducer_panic",
+            Self::AskInFinally => "ask_in_finally",
+            Self::FinallyBudget => "finally_budget",
+            Self::Encode => "encode",
+            Self::InDoubt => "in_doubt",
+            Self::Expired => "expired",
+            Self::QuestionChanged => "question_changed",
+            Self::ItemConflict => "item_conflict",
+            Self::Store => "store",
+            Self::LeaseLost => "lease_lost",
+            Self::CrashLoop => "crash_loop",
+            Self::NotReplayable => "not_replayable",
+        }
+    }
+}
+
 impl Failure {
     pub(crate) fn new(error: &StepError, step: &str, position: Position, attempts: u32) -> Self {
         let message = bounded(error.source().to_string(), MAX_MESSAGE);

@@ -157,13 +157,7 @@ impl Running {
         let Self { here: Scope { effects, place }, tools, values, call } = self;
         let spec = tools.spec(&call.name);
         let (class, limit) = spec.map(|spec| (spec.effect, spec.timeout)).unwrap_or_default();
-        let span = tracing::debug_span!(
-            target: "harness",
-            "harness.tool",
-            tool = call.name.as_str(),
-            call = call.id.as_str(),
-        );
-        effects.begin_tool(place, &call, class);
+        let span = effects.begin_tool(place, &call, class);
         let began = Instant::now();
         let running = tools.call_with(&call, &values).instrument(span);
         let outcome = match limit {

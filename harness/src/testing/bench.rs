@@ -9,6 +9,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 use tokio_util::sync::CancellationToken;
+use tracing::Span;
 
 use crate::clock::UtcMillis;
 use crate::id::{InterruptId, Position};
@@ -130,7 +131,9 @@ impl Effects for Bench {
         None
     }
 
-    fn begin_tool(&self, _: Place, _: &ToolCall, _: EffectClass) {}
+    fn begin_tool(&self, _: Place, _: &ToolCall, _: EffectClass) -> Span {
+        Span::none()
+    }
 
     fn end_tool(&self, _: Place, _: &ToolCall, _: ToolEnd<'_>) {}
 
@@ -162,10 +165,10 @@ impl Effects for Bench {
         self.seen().spent
     }
 
-    fn begin_call(&self, place: Place, _: &str) -> CallId {
+    fn begin_call(&self, place: Place, _: &str) -> (CallId, Span) {
         let mut seen = self.seen();
         seen.calls += 1;
-        CallId::new(format!("{}#{}", self.op_id(place), seen.calls))
+        (CallId::new(format!("{}#{}", self.op_id(place), seen.calls)), Span::none())
     }
 
     fn end_call(&self, _: Place, _: CallId, _: CallEnd<'_>) {}

@@ -62,6 +62,19 @@ pub enum ToolFailure {
     TimedOut,
 }
 
+impl ToolFailure {
+    /// The name that it has in JSON, for metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::UnknownTool => "unknown_tool",
+            Self::BadArguments => "bad_arguments",
+            Self::Errored => "errored",
+            Self::Panicked => "panicked",
+            Self::TimedOut => "timed_out",
+        }
+    }
+}
+
 impl ToolOutcome {
     /// Creates an outcome from a tool's result.
     pub fn ok(content: impl Into<Content>) -> Self {

@@ -2,6 +2,7 @@ use std::fmt;
 use std::future::IntoFuture;
 
 use serde_json::{Map, Value};
+use tracing::Span;
 
 use crate::graph::{Budget, Graph};
 use crate::id::{InvalidSessionId, RunId, SessionId};
@@ -15,6 +16,7 @@ use crate::run::breakpoints::Breakpoints;
 use crate::run::effects::current_parent;
 use crate::run::error::{Kind, RunError};
 use crate::run::parent::Parent;
+use crate::run::spans::MAX_TRACE;
 use crate::run::stop::StopSignal;
 
 /// What to do if another run holds the session.
@@ -42,9 +44,6 @@ pub enum OnBusy {
     /// `Reject`.
     Queue,
 }
-
-/// The maximum size of a trace, in bytes.
-const MAX_TRACE: usize = 1024;
 
 /// A run that is requested and has not begun. Await it to run it in this task, or
 /// [`start`](RunRequest::start) it as a task of its own, with a handle.
@@ -92,6 +91,8 @@ pub(crate) struct Launched {
     /// Whether open interrupts are withdrawn.
     pub(crate) withdraw: bool,
     pub(crate) trace: Option<Map<String, Value>>,
+    /// The span in which it was requested.
+    pub(crate) within: Span,
     /// None if the run has no breakpoints.
     pub(crate) breakpoints: Option<Box<Breakpoints>>,
     pub(crate) stop: StopSignal,
@@ -152,7 +153,9 @@ impl<S: State> RunRequest<S> {
 
     /// Records the origin of the run, such as the `traceparent` of an HTTP request, so that later
     /// runs of the session can link to it. It is stored with the session, up to 1 KiB of JSON; a
-    /// longer trace is omitted with a warning. Has no effect without a store.
+    /// longer trace is omitted with a warning. Where traces are [propagated](crate::observe::trace), the
+    /// run's span is a part of the origin's, unless it is requested in another span, and the session
+    /// keeps the context of the run's own.
     pub fn trace<K: Into<String>, V: Into<String>>(
         mut self,
         parts: impl IntoIterator<Item = (K, V)>,
@@ -282,6 +285,7 @@ impl Options {
             input_id: self.input_id,
             withdraw: self.withdraw,
             trace: self.trace,
+            within: Span::current(),
             breakpoints,
             stop: StopSignal::default(),
         };

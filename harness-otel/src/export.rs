@@ -1,0 +1,246 @@
+//! Gives spans of `harness` their names, on the exporter's thread.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use opentelemetry::trace::{SpanKind, Status};
+use opentelemetry::{Array, Key, KeyValue, StringValue, Value};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::{OTelSdkError, OTelSdkResult};
+use opentelemetry_sdk::trace::{SpanData, SpanExporter};
+
+use crate::semconv::{self, Names};
+
+/// The longest text of an attribute, in bytes.
+const MAX_TEXT: usize = 4096;
+
+pub(crate) type Redact = Arc<dyn Fn(&str, &str) -> Option<String> + Send + Sync>;
+
+/// An exporter that gives the spans of `harness` the names of the [conventions](semconv), and passes them
+/// to another one. Wrap an exporter of your own with it; [`Telemetry`](crate::Telemetry) does so with
+/// its own.
+///
+/// Spans of other crates keep their names. The text of an attribute is cut at 4 KiB.
+///
+/// ```
+/// use harness_otel::{Console, Conventions};
+/// use opentelemetry_sdk::trace::SdkTracerProvider;
+///
+/// let exporter = Conventions::new(Console::default());
+/// let provider = SdkTracerProvider::builder().with_batch_exporter(exporter).build();
+/// # let _ = provider;
+/// ```
+pub struct Conventions<E> {
+    exporter: E,
+    names: Names,
+    redact: Option<Redact>,
+    lost: AtomicU64,
+}
+
+impl<E: SpanExporter> Conventions<E> {
+    /// Wraps an exporter.
+    pub fn new(exporter: E) -> Self {
+        Self { exporter, names: Names::default(), redact: None, lost: AtomicU64::new(0) }
+    }
+
+    /// Sets which names are used.
+    #[must_use]
+    pub fn names(mut self, names: Names) -> Self {
+        self.names = names;
+        self
+    }
+
+    /// Replaces the text of attributes, of spans of any crate. The function takes the name and the text
+    /// of an attribute, and returns the text to export, or `None` to omit the attribute.
+    ///
+    /// ```
+    /// # use harness_otel::{Conventions, Console};
+    /// let exporter = Conventions::new(Console::default())
+    ///     .redact(|name, text| (name != "db.query.text").then(|| text.to_owned()));
+    /// # let _ = exporter;
+    /// ```
+    #[must_use]
+    pub fn redact(
+        mut self,
+        redact: impl Fn(&str, &str) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.redact = Some(Arc::new(redact));
+        self
+    }
+
+    pub(crate) fn with_redact(mut self, redact: Option<Redact>) -> Self {
+        self.redact = redact;
+        self
+    }
+
+    fn convert(&self, mut span: SpanData) -> SpanData {
+        if let Some(kind) = span.name.strip_prefix("harness.").map(str::to_owned) {
+            self.name(&mut span, &kind);
+        }
+        self.clean(&mut span.attributes);
+        for event in &mut span.events.events {
+            self.clean(&mut event.attributes);
+        }
+        span
+    }
+
+    /// Gives a span of `harness` its names.
+    fn name(&self, span: &mut SpanData, kind: &str) {
+        let mut attributes = Vec::with_capacity(span.attributes.len() + 2);
+        for KeyValue { key, value, .. } in std::mem::take(&mut span.attributes) {
+            if key.as_str() == "error_kind" {
+                span.status = Status::error(value.to_string());
+            }
+            match (key.as_str(), &value) {
+                ("model", Value::String(model)) => attributes.extend(of_model(model.as_str())),
+                ("replied", Value::String(model)) => {
+                    let model = model.as_str();
+                    let name = model.split_once('/').map_or(model, |(_, name)| name).to_owned();
+                    attributes.push(KeyValue::new(semconv::RESPONSE_MODEL, name));
+                }
+                ("stop", Value::String(stop)) => {
+                    let stop = Value::Array(Array::String(vec![stop.clone()]));
+                    attributes.push(KeyValue::new(semconv::FINISH_REASONS, stop));
+                }
+                ("cost_micros", Value::I64(micros)) => {
+                    #[allow(clippy::cast_precision_loss)]
+                    attributes.push(KeyValue::new(semconv::COST, *micros as f64 / 1e6));
+                }
+                (field, _) => {
+                    let key = match semconv::attribute(kind, field, self.names) {
+                        Some(name) => Key::from_static_str(name),
+                        None => key,
+                    };
+                    attributes.push(KeyValue::new(key, value));
+                }
+            }
+        }
+        let text = |key: &str| {
+            let found = attributes.iter().find(|it| it.key.as_str() == key);
+            found.map(|it| it.value.to_string()).unwrap_or_default()
+        };
+        let is_root = !attributes.iter().any(|it| it.key.as_str() == semconv::PARENT_RUN);
+        let (operation, subject) = match kind {
+            "run" if is_root && self.names == Names::Newest => {
+                (semconv::INVOKE_WORKFLOW, text(semconv::WORKFLOW))
+            }
+            "run" => (semconv::INVOKE_AGENT, text(semconv::AGENT)),
+            "chat" => (semconv::CHAT, text(semconv::REQUEST_MODEL)),
+            "tool" => (semconv::EXECUTE_TOOL, text(semconv::TOOL)),
+            "item" => ("item", format!("{} {}", text(semconv::STEP), text(semconv::ITEM))),
+            _ => ("step", text(semconv::STEP)),
+        };
+        span.name = Cow::Owned(format!("{operation} {subject}"));
+        span.span_kind = if kind == "chat" { SpanKind::Client } else { SpanKind::Internal };
+        if matches!(kind, "run" | "chat" | "tool") {
+            attributes.push(KeyValue::new(semconv::OPERATION, operation));
+        }
+        span.attributes = attributes;
+        for event in &mut span.events.events {
+            // Those of other crates are as they were.
+            if !event.attributes.iter().any(is_ours) {
+                continue;
+            }
+            event.name = Cow::Owned(format!("harness.{}", event.name.replace(' ', "_")));
+            event.attributes.retain(|it| !matches!(it.key.as_str(), "level" | "target"));
+            for attribute in &mut event.attributes {
+                let field = attribute.key.as_str();
+                attribute.key = match field {
+                    "error_kind" => Key::from_static_str(semconv::ERROR_TYPE),
+                    field => Key::new(format!("harness.{field}")),
+                };
+            }
+        }
+    }
+
+    fn clean(&self, attributes: &mut Vec<KeyValue>) {
+        attributes.retain_mut(|attribute| {
+            let Value::String(text) = &attribute.value else { return true };
+            let mut kept = match &self.redact {
+                None if text.as_str().len() <= MAX_TEXT => return true,
+                None => text.as_str().to_owned(),
+                Some(redact) => match redact(attribute.key.as_str(), text.as_str()) {
+                    Some(text) => text,
+                    None => return false,
+                },
+            };
+            if kept.len() > MAX_TEXT {
+                kept.truncate(kept.floor_char_boundary(MAX_TEXT));
+                kept.push('…');
+            }
+            attribute.value = Value::String(StringValue::from(kept));
+            true
+        });
+    }
+}
+
+fn is_ours(attribute: &KeyValue) -> bool {
+    let KeyValue { key, value, .. } = attribute;
+    key.as_str() == "target" && matches!(value, Value::String(it) if it.as_str() == "harness")
+}
+
+/// The provider and the model of `provider/model`.
+pub(crate) fn of_model(model: &str) -> [KeyValue; 2] {
+    let (provider, name) = model.split_once('/').unwrap_or(("unknown", model));
+    [
+        KeyValue::new(semconv::PROVIDER, provider.to_owned()),
+        KeyValue::new(semconv::REQUEST_MODEL, name.to_owned()),
+    ]
+}
+
+impl<E: SpanExporter> SpanExporter for Conventions<E> {
+    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        let spans = batch.len() as u64;
+        let batch = batch.into_iter().map(|span| self.convert(span)).collect();
+        let exported = self.exporter.export(batch).await;
+        match &exported {
+            Ok(()) => self.lost.store(0, Ordering::Relaxed),
+            Err(error) => self.report(spans, error),
+        }
+        exported
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.exporter.shutdown_with_timeout(timeout)
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        self.exporter.force_flush()
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.exporter.set_resource(resource);
+    }
+}
+
+impl<E> Conventions<E> {
+    /// The first failure after a success is reported; the others are counted.
+    fn report(&self, spans: u64, error: &OTelSdkError) {
+        if self.lost.fetch_add(spans, Ordering::Relaxed) == 0 {
+            tracing::warn!(
+                target: "harness_otel",
+                spans,
+                %error,
+                "failed to export spans, they are lost (more failures are not reported until an export succeeds)"
+            );
+        }
+    }
+
+    /// The spans that were lost since the last export that succeeded.
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+}
+
+impl<E: fmt::Debug> fmt::Debug for Conventions<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Conventions")
+            .field("exporter", &self.exporter)
+            .field("names", &self.names)
+            .field("redacts", &self.redact.is_some())
+            .finish()
+    }
+}

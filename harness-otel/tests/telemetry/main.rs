@@ -1,0 +1,15 @@
+//! What is exported of runs.
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    missing_debug_implementations,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic
+)]
+
+mod metrics;
+mod points;
+mod rig;
+mod setup;
+mod spans;

@@ -1,0 +1,91 @@
+//! Setting up, sampling, redaction, the end.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use harness_otel::{Conventions, Names};
+use opentelemetry_sdk::error::{OTelSdkError, OTelSdkResult};
+use opentelemetry_sdk::trace::{SpanData, SpanExporter};
+
+use crate::rig::{Doc, Kept, Traced, line, only};
+
+#[tokio::test]
+async fn a_run_that_is_not_sampled_has_no_spans() {
+    let traced = Traced::of(|builder| builder.sample(0.0));
+    let agent = only("bot", |_, _| async move {
+        assert!(tracing::Span::current().metadata().is_none_or(|it| it.name() == "harness.run"));
+        line("done")
+    });
+    agent.run(Doc::update(), ()).await.unwrap().ended().unwrap();
+    assert_eq!(traced.tree(), "");
+}
+
+#[tokio::test]
+async fn text_is_redacted_and_cut() {
+    let traced = Traced::of(|builder| {
+        builder.names(Names::Newest).redact(|name, text| match name {
+            "secret" => None,
+            _ => Some(text.replace("canary", "***")),
+        })
+    });
+    let agent = only("bot", |_, _| async move {
+        let long = "é".repeat(5_000);
+        tracing::info_span!("query", secret = "x", text = "a canary", long).in_scope(|| {});
+        line("done")
+    });
+    agent.run(Doc::update(), ()).await.unwrap().ended().unwrap();
+    let spans = traced.spans();
+    assert!(spans.iter().any(|span| span.name == "invoke_workflow only"));
+    let query = spans.iter().find(|span| span.name == "query").unwrap();
+    let texts: Vec<String> = query.attributes.iter().map(|it| it.value.to_string()).collect();
+    assert_eq!(texts.len(), 2, "{texts:?}");
+    assert_eq!(texts[0], "a ***");
+    assert_eq!(texts[1], format!("{}…", "é".repeat(2_048)));
+}
+
+#[derive(Debug)]
+struct Down(Arc<AtomicUsize>);
+
+impl SpanExporter for Down {
+    async fn export(&self, _: Vec<SpanData>) -> OTelSdkResult {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        Err(OTelSdkError::InternalFailure("down".to_owned()))
+    }
+}
+
+#[tokio::test]
+async fn a_receiver_that_is_down_affects_no_run_and_is_reported() {
+    let tries = Arc::new(AtomicUsize::new(0));
+    let exporter = Down(Arc::clone(&tries));
+    let traced = Traced::of(|builder| builder.spans(exporter));
+    let agent = only("bot", |_, _| async move { line("done") });
+    agent.run(Doc::update(), ()).await.unwrap().ended().unwrap();
+    assert!(traced.telemetry.flush().is_err());
+    assert!(tries.load(Ordering::SeqCst) > 0);
+}
+
+#[tokio::test]
+async fn what_is_lost_is_counted() {
+    let exporter = Conventions::new(Down(Arc::default()));
+    let spans = {
+        let traced = Traced::new();
+        let agent = only("bot", |_, _| async move { line("done") });
+        agent.run(Doc::update(), ()).await.unwrap().ended().unwrap();
+        traced.spans()
+    };
+    assert_eq!(spans.len(), 2);
+    assert!(exporter.export(spans.clone()).await.is_err());
+    assert!(exporter.export(spans).await.is_err());
+    assert_eq!(exporter.lost(), 4);
+}
+
+#[tokio::test]
+async fn everything_is_exported_when_shutdown_returns() {
+    let kept = Kept::default();
+    let exporter = kept.clone();
+    let traced = Traced::of(|builder| builder.spans(exporter));
+    let agent = only("bot", |_, _| async move { line("done") });
+    agent.run(Doc::update(), ()).await.unwrap().ended().unwrap();
+    traced.telemetry.shutdown().await.unwrap();
+    assert_eq!(kept.0.lock().unwrap().len(), 2);
+}

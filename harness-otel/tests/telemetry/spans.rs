@@ -1,0 +1,186 @@
+//! The spans of runs, as trees.
+
+use std::time::Duration;
+
+use harness::llm::scripted::{fail, say};
+use harness::llm::{
+    EffectClass, LlmError, LlmErrorKind, Scripted, ToolCall, ToolError, ToolSet, Usage, tool,
+};
+use harness::prelude::*;
+use harness::store::MemoryStore;
+use opentelemetry::trace::TraceId;
+
+use crate::rig::{Doc, Traced, line, only};
+
+fn talk() -> Transcript {
+    Transcript::from_iter([user("a secret")])
+}
+
+#[tokio::test]
+async fn calls_in_parallel_are_in_the_span_of_their_step() {
+    let traced = Traced::new();
+    let model = Scripted::new([
+        say("one").usage(Usage::tokens(3, 4)),
+        fail(LlmError::new(LlmErrorKind::Overloaded)),
+    ]);
+    let find = async |_: serde_json::Value| {
+        tokio::task::yield_now().await;
+        tracing::info_span!("inside the tool").in_scope(|| {});
+        Ok::<_, ToolError>("found")
+    };
+    let broken = async |_: serde_json::Value| Err::<String, _>(ToolError::new("a secret"));
+    let tools = ToolSet::builder()
+        .with(tool("find", "Finds", find).effect(EffectClass::Write))
+        .with(tool("break", "Breaks", broken))
+        .build()
+        .unwrap();
+    let agent = only("bot", move |_, cx: Cx<()>| {
+        let (model, tools) = (model.clone(), tools.clone());
+        async move {
+            let (talk, none) = (talk(), ToolSet::default());
+            let (one, two) = (cx.llm(&model), cx.llm(&model));
+            let (one, two) = tokio::join!(one.complete(&talk, &none), two.complete(&talk, &none));
+            assert!(one.is_ok() && two.is_err());
+            let calls = [ToolCall::new("1", "find", "{}"), ToolCall::new("2", "break", "{}")];
+            cx.call_tools(&tools, calls).await?;
+            tracing::info_span!("after them").in_scope(|| {});
+            line("done")
+        }
+    });
+    agent.run(Doc::update(), ()).session("s").await.unwrap().ended().unwrap();
+    insta::assert_snapshot!(traced.tree());
+}
+
+#[tokio::test]
+async fn retries_are_events_of_the_step_and_its_failure_an_error() {
+    let traced = Traced::new();
+    let agent = only("bot", |_, _| async move { Err(StepError::retryable("a secret")) });
+    let outcome = agent.run(Doc::update(), ()).session("s").await.unwrap();
+    assert!(matches!(outcome, Outcome::Failed(_)));
+    insta::assert_snapshot!(traced.tree());
+}
+
+#[tokio::test]
+async fn a_step_that_panics_is_an_error() {
+    let traced = Traced::new();
+    let agent = only("bot", |_, _| async move { panic!("a secret") });
+    agent.run(Doc::update(), ()).session("s").await.unwrap();
+    insta::assert_snapshot!(traced.tree());
+}
+
+#[derive(Question, Serialize, Deserialize)]
+#[question(answer = bool, name = "send")]
+struct Send {
+    to: String,
+}
+
+fn asking() -> Agent<(), Doc> {
+    only("bot", |_, cx: Cx<()>| async move {
+        let sent = cx.ask("send", Send { to: "a secret".to_owned() }).await?;
+        Ok(Doc::update().sent(sent))
+    })
+}
+
+/// A run that asks is no error; the run that resumes the session has a trace of its own and a link.
+#[tokio::test]
+async fn a_run_that_resumes_a_session_links_to_the_run_before() {
+    let traced = Traced::new();
+    let store = MemoryStore::new();
+    let asked = asking().store(store.clone()).run(Doc::update(), ()).session("s").await.unwrap();
+    let Outcome::Interrupted(waiting) = asked else { panic!("{asked:?}") };
+    let answers = Answers::json(waiting.questions[0].id.clone(), true.into());
+    // An agent of another process has nothing but the store.
+    let resumed = asking().store(store).resume("s", answers, ()).await.unwrap();
+    resumed.ended().unwrap();
+    insta::assert_snapshot!(traced.tree());
+}
+
+#[tokio::test]
+async fn a_run_is_a_part_of_the_request_that_started_it() {
+    let traced = Traced::new();
+    let agent = only("bot", |_, _| async move { line("done") }).store(MemoryStore::new());
+    let origin = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let request = agent.run(Doc::update(), ()).session("s").trace([("traceparent", origin)]);
+    request.await.unwrap().ended().unwrap();
+    let spans = traced.spans();
+    let trace = TraceId::from_hex("0af7651916cd43dd8448eb211c80319c").unwrap();
+    assert!(spans.iter().all(|span| span.span_context.trace_id() == trace));
+    insta::assert_snapshot!(traced.tree());
+}
+
+#[tokio::test]
+async fn a_run_that_is_cancelled_or_dropped_is_no_error() {
+    let traced = Traced::new();
+    let waits = || only("bot", |_, _| async move { std::future::pending().await });
+    let run = waits().run(Doc::update(), ()).session("cancelled").start();
+    tokio::task::yield_now().await;
+    run.cancel();
+    run.await.unwrap();
+    let request = waits().run(Doc::update(), ()).session("dropped").into_future();
+    tokio::time::timeout(Duration::from_millis(1), request).await.unwrap_err();
+    insta::assert_snapshot!(traced.tree());
+}
+
+#[tokio::test]
+async fn a_child_is_in_the_span_of_the_step_that_calls_it() {
+    let traced = Traced::new();
+    let child = only("child", |_, _| async move { line("child") });
+    let agent = only("parent", move |_, cx: Cx<()>| {
+        let child = child.clone();
+        async move {
+            cx.call(&child, Doc::update(), ()).await?;
+            // Not durable, and in a task of its own.
+            child.run(Doc::update(), ()).session("started").start().await.unwrap();
+            line("parent")
+        }
+    });
+    let agent = agent.store(MemoryStore::new());
+    agent.run(Doc::update(), ()).session("s").await.unwrap().ended().unwrap();
+    insta::assert_snapshot!(traced.tree());
+}
+
+#[derive(StepId, Clone, Debug, PartialEq, Eq)]
+enum Each {
+    Each,
+}
+
+#[tokio::test]
+async fn items_in_parallel_have_spans_of_their_own() {
+    let traced = Traced::new();
+    let agent = Harness::<(), Doc>::builder("each")
+        .start(Each::Each)
+        .steps(|define, Each::Each| {
+            define
+                .each(|_, _| async move { Ok(vec![0_u32, 1, 2]) })
+                .concurrency(3)
+                .run(|item: u32, _view, cx: Cx<()>| async move {
+                    tokio::task::yield_now().await;
+                    tracing::info_span!("inside", item).in_scope(|| {});
+                    if item == 1 && cx.attempt() == 1 {
+                        return Err(StepError::retryable("a secret"));
+                    }
+                    Ok(format!("item {item}"))
+                })
+                .fold(|_, lines| Ok(Doc::update().lines(lines)))
+                .retry(Retry::every(Duration::from_millis(1)))
+                .end()
+        })
+        .build()
+        .unwrap()
+        .agent("bot", ());
+    agent.run(Doc::update(), ()).session("s").await.unwrap().ended().unwrap();
+    insta::assert_snapshot!(traced.tree());
+}
+
+/// A task that outlives its run does not keep the run's spans open.
+#[tokio::test]
+async fn spans_are_over_when_the_run_has_settled() {
+    let traced = Traced::new();
+    let agent = only("bot", |_, _| async move {
+        let span = tracing::Span::current();
+        std::mem::forget(span);
+        line("done")
+    });
+    agent.run(Doc::update(), ()).session("s").await.unwrap().ended().unwrap();
+    assert_eq!(traced.spans().len(), 2);
+}
