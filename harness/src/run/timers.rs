@@ -26,7 +26,7 @@ pub(super) fn after(wiring: &Wiring, core: &RunCore) -> Vec<Timer> {
 impl RunCore {
     /// Publishes for which timers an attempt that begins has waited.
     pub(super) fn publish_fired(&self, place: Place) {
-        if self.fanout.is_silent() {
+        if self.is_silent() {
             return;
         }
         for key in self.session(|session| fired(session, place.item)) {
