@@ -79,6 +79,7 @@
 //! | run sessions on a durable-execution engine | [`engine`] |
 //! | test a step or a loop | `testing` (feature `testing`) |
 //! | run code that an agent writes step by step | `esg` (feature `code`) |
+//! | let a model repair such code | `code` (feature `code`) |
 //!
 //! The guide is [`_guide`], with a page on each of these. This root has the names that a loop uses
 //! every day; the types that the compiler names, and those that only tools need, are in the modules.
@@ -102,6 +103,8 @@ pub mod _guide;
 mod agent;
 pub mod approval;
 mod clock;
+#[cfg(feature = "code")]
+pub mod code;
 pub mod compat;
 pub mod context;
 pub mod declare;

@@ -37,7 +37,7 @@ const LAYERS: &[&[&str]] = &[
     // The front door.
     &["agent"],
     // Prebuilt parts, of what any program can use.
-    &["approval", "engine", "worker"],
+    &["approval", "code", "engine", "worker"],
     &["loops"],
     // The facade: names everything, and nothing names it.
     &["lib", "prelude", "testing", "__private", "_guide"],

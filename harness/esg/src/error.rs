@@ -124,6 +124,11 @@ impl EsgError {
         matches!(self.0, Kind::Damaged { .. })
     }
 
+    /// Whether a value cannot be shown, and nothing else failed.
+    pub(crate) fn is_about_value(&self) -> bool {
+        matches!(self.0, Kind::Missing { .. } | Kind::Unbound { .. } | Kind::NoSuchRun { .. })
+    }
+
     pub(crate) fn unsupported(what: &'static str, lacks: &'static str) -> Self {
         Kind::Unsupported { what, lacks }.into()
     }

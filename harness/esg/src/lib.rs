@@ -74,11 +74,13 @@ pub mod _executors {}
 
 mod blobs;
 mod cipher;
+pub mod diagnosis;
 mod error;
 mod exec;
 mod graph;
 mod ledger;
 mod model;
+pub mod patcher;
 mod program;
 mod replay;
 mod scan;
@@ -90,6 +92,7 @@ mod trace;
 
 pub use blobs::{BlobError, BlobId, BlobLimits, BlobStore, Blobs, BlobsSwept, StoredValue};
 pub use cipher::{Cipher, CipherError};
+pub use diagnosis::Diagnosis;
 pub use error::EsgError;
 #[cfg(unix)]
 pub use exec::{Ambient, CPython, Interpreter, StartError, Strictness, WorkerProcess};
@@ -102,6 +105,7 @@ pub use graph::{
 };
 pub use ledger::{Journal, JournalError, Ledger, Record, Snapshot};
 pub use model::{Entity, EntityError, Fingerprint, Member, Unit, UnitKey};
+pub use patcher::{Patcher, RulePatcher};
 pub use program::{
     Change, Edge, EdgeKind, EdgeSource, Edges, Edit, EditKind, Input, Observed, Operation, Origin,
     Part, Patch, Program, ProgramError, Provenance, ProvenanceKind, Refusal, Step, StepEdit,

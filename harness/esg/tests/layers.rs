@@ -24,6 +24,8 @@ const LAYERS: &[&[&str]] = &[
     &["error"],
     &["replay"],
     &["graph"],
+    &["diagnosis"],
+    &["patcher"],
     // The facade: names everything, and nothing names it.
     &["testing"],
     &["lib"],

@@ -4,6 +4,8 @@
 
 #[path = "replay/cases.rs"]
 mod cases;
+#[path = "replay/diagnosis.rs"]
+mod diagnosis;
 #[path = "replay/edges.rs"]
 mod edges;
 #[path = "replay/engine.rs"]

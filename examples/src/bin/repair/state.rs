@@ -5,7 +5,7 @@ use std::fmt;
 use harness::prelude::*;
 use schemars::JsonSchema;
 
-use super::engine::{Ending, Fault, Proposal, Ran, Refusal, Rule, Verdict};
+use super::engine::{Ending, Evasion, Fault, Proposal, Ran, Rule, Verdict};
 
 /// The repair of one script.
 #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
@@ -142,7 +142,7 @@ pub(crate) enum Fate {
     /// It hides the failure, so there was no question.
     Refused {
         /// How.
-        why: Refusal,
+        why: Evasion,
     },
     /// A person declined it.
     Declined {

@@ -4,6 +4,7 @@ mod draw;
 mod kept;
 mod lines;
 mod plan;
+mod probe;
 mod query;
 mod traced;
 

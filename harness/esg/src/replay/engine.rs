@@ -2,6 +2,7 @@
 mod ask;
 mod close;
 mod perform;
+mod probe;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

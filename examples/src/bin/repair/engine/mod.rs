@@ -15,22 +15,18 @@ mod diff;
 mod fault;
 mod group;
 mod judge;
-mod lex;
-mod near;
 mod python;
 mod report;
-mod rules;
-mod scan;
 mod source;
 #[cfg(test)]
 mod tests;
-mod text;
 
 pub(crate) use diff::{Paint, unified};
-pub(crate) use fault::{Ending, Fault, Ran};
+pub(crate) use fault::{Ending, Ran};
+pub(crate) use harness::esg::diagnosis::Fault;
 #[cfg(test)]
-pub(crate) use fault::{Facts, Frame};
-pub(crate) use judge::{Refusal, Verdict, judge, progressed};
+pub(crate) use harness::esg::diagnosis::{Facts, Frame};
+pub(crate) use harness::esg::patcher::{Evasion, Proposal, Rule, judge, propose};
+pub(crate) use judge::{Verdict, progressed};
 pub(crate) use python::{Limits, Python, PythonError};
-pub(crate) use rules::{Proposal, Rule, propose};
 pub(crate) use source::{LoadError, load, shipped};

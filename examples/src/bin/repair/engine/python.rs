@@ -10,11 +10,13 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 
+use harness::esg::diagnosis::FACTS;
+
 use super::fault::{Ending, Ran};
 use super::group::Group;
 use super::report;
 
-const BOOTSTRAP: &str = concat!(include_str!("facts.py"), include_str!("bootstrap.py"));
+const BOOTSTRAP: &str = include_str!("bootstrap.py");
 const OLDEST: (u32, u32) = (3, 8);
 /// How long the query for the version may take.
 const FIND_WAIT: Duration = Duration::from_secs(10);
@@ -133,7 +135,7 @@ impl Python {
         let script = folder.join(plain_name(file_name));
         let report = root.join("report.json");
         tokio::fs::write(&script, source).await?;
-        tokio::fs::write(root.join("bootstrap.py"), BOOTSTRAP).await?;
+        tokio::fs::write(root.join("bootstrap.py"), [FACTS, BOOTSTRAP].concat()).await?;
 
         let started = Instant::now();
         let mut child = self.command(&root, &script, &report, limits).spawn()?;

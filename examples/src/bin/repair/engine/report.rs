@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use super::fault::Fault;
+use harness::esg::diagnosis::Fault;
 
 const MAX_REPORT: u64 = 256 * 1024;
 

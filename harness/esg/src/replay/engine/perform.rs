@@ -153,7 +153,7 @@ impl Engine {
     }
 
     /// Discards a run: what it did leaves the worker.
-    fn discard(&mut self, ran: &Ran) {
+    pub(super) fn discard(&mut self, ran: &Ran) {
         let mut dirty = ran.dirty.clone();
         dirty.extend(ran.wrote.keys().cloned());
         dirty.extend(

@@ -1,6 +1,7 @@
 //! Tests of the engine as a whole, most of them against real Python: they need `python3` and fail
 //! without it.
 
+mod corpus;
 mod limits;
 mod rules;
 mod shipped;

@@ -1,0 +1,4 @@
+messages = ["it's late", "all done"]
+for message in messages:
+    print(message)
+print('it's what it is')

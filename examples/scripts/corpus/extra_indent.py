@@ -1,0 +1,4 @@
+words = ["one", "two", "three"]
+longest = max(words, key=len)
+    print(longest)
+print(len(longest))

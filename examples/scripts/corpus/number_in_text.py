@@ -1,0 +1,3 @@
+count = 7
+label = "items: " + count + "!"
+print(label)

@@ -1,0 +1,6 @@
+names = [
+    "ada",
+    "grace",
+    "edsger",
+for name in names:
+    print(name.title())

@@ -1,0 +1,4 @@
+greeting = "hello"
+name = "world
+print(greeting + ", " + name)
+print("length:", len(greeting))
