@@ -196,6 +196,19 @@ made = [g, f, K, f.__closure__[0].cell_contents]
         gc.collect()
         self.assertEqual([o() for o in alive if o() is not None], [])
 
+    def test_a_sweep_keeps_no_value_alive(self):
+        session = fresh("class A: pass\na = A()")
+        made = weakref.ref(session.ns["a"])
+        session.graph.sweep()
+        # Nothing may wait for the collector: when a finalizer runs is part of what a step does.
+        gc.disable()
+        try:
+            session.graph.drop(["n:a"])
+            session.ns.pop("a", None)
+            self.assertIsNone(made())
+        finally:
+            gc.enable()
+
     def test_drop_and_load(self):
         session = fresh("a = [1]; b = a; c = 5\nclass K: pass\nk = K(); k.xs = [a, c]\ndef f(): return K")
         items, units = session.items(), dict(session.units)

@@ -246,4 +246,8 @@ class Graph(Standing):
             for x in [self.entries.get(m) for m in members]:
                 if x is not None and x.unit is not None and set(x.unit.members) == members:
                     unit["key"] = x.unit.key
+        # Entries and their units refer to each other, which would keep the values until the next collection.
+        for x in twin.entries.values():
+            x.unit.members = {}
+        twin.entries.clear()
         return out.units
