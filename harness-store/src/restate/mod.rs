@@ -1,5 +1,5 @@
 //! Sessions on a [Restate](https://restate.dev) server: it keeps them, and it runs them, on the
-//! processes of a service. If one of them dies, another one continues its sessions within seconds.
+//! processes of a service. If one of them dies, another one continues its sessions.
 //!
 //! A [`RestateService`] is such a process. The harness is the same as on any store: each session is a
 //! virtual object with the id of its agent as its name, each turn is an invocation, and each

@@ -75,8 +75,8 @@ impl RestateService {
     }
 
     /// Bounds an invocation: after so many writes the turn continues in another one. An invocation is
-    /// replayed from its beginning, so more writes make recovery slower; each invocation costs about
-    /// as much as three writes. The default is 64.
+    /// replayed from its beginning, so more writes make recovery slower, and fewer make more
+    /// invocations. The default is 64.
     pub fn writes_per_invocation(mut self, writes: u64) -> Self {
         self.writes = writes.max(1);
         self
