@@ -89,6 +89,7 @@
 //! | feature | default | what it adds |
 //! |---|---|---|
 //! | `code` | no | `esg`: the crate `harness-esg`, for programs of Python steps that rerun only what an edit affects |
+//! | `report` | no | `inspect::report`: a report of any session, as HTML and as Markdown |
 //! | `terminal` | no | `observe::Terminal`: live progress of runs on a terminal |
 //! | `testing` | no | `testing`: tests of steps and loops with scripted answers, stores that fail or record calls, the contract of stores as a suite; the clock follows the paused time of tokio |
 

@@ -51,7 +51,7 @@ pub(crate) fn words(panic: &(dyn std::any::Any + Send)) -> String {
 }
 
 /// Whether it is a control character, changes the direction of text, or is invisible.
-fn hidden(c: char) -> bool {
+pub(crate) fn hidden(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}')

@@ -89,7 +89,7 @@ impl<C: Context, S: State> Agent<C, S> {
     ) -> Result<Seq, SessionsError> {
         let store = self.session_store(session)?;
         let target = self.identity().target(self.compatibility_rule());
-        let changes = |recorded: &Recorded| {
+        let changes = |recorded: &Recorded, _| {
             self.check_agent(session, recorded)?;
             let incompatible = |cause| Kind::Incompatible { session: session.clone(), cause };
             let found = check::<S>(recorded, &target).map_err(incompatible)?;

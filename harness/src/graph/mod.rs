@@ -27,6 +27,8 @@ pub use violation::{Declared, Rule, Violation};
 
 pub(crate) use budget::FINALLY;
 pub(crate) use program::{Executable, Program};
+#[cfg(feature = "report")]
+pub(crate) use render::mermaid_label;
 pub(crate) use validate::{violations, violations_with};
 pub(crate) use wiring::{AtMost, Branch, Dest, Edge, Exit, Expiry, Kind, Node, Wiring};
 
@@ -61,6 +63,12 @@ impl Graph {
     /// The loop as a [Graphviz](https://graphviz.org/doc/info/lang.html) digraph.
     pub fn to_dot(&self) -> String {
         render::dot(&self.wiring, None)
+    }
+
+    /// The edges by the names of their steps: see [`render::edges`].
+    #[cfg(feature = "report")]
+    pub(crate) fn edges(&self) -> Vec<(Option<&str>, Option<&str>, bool)> {
+        render::edges(&self.wiring)
     }
 
     /// A drawing on which a path can be marked.

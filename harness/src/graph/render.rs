@@ -15,6 +15,8 @@ use std::fmt;
 use super::wiring::{Branch, Dest, Exit, Kind, Node, Wiring};
 use crate::text::shown;
 
+#[cfg(feature = "report")]
+pub(crate) use mermaid::label as mermaid_label;
 pub(super) use trail::Trail;
 
 /// Shown in place of an empty name.
@@ -163,6 +165,21 @@ fn groups(name: &str) -> Vec<&str> {
 
 fn indent(depth: usize) -> String {
     "    ".repeat(depth + 1)
+}
+
+/// The edges of a loop by the names of their steps, and whether they are taken on a failure. Without a
+/// name an edge begins where a turn does, or leads to where it ends.
+#[cfg(feature = "report")]
+pub(super) fn edges(wiring: &Wiring) -> Vec<(Option<&str>, Option<&str>, bool)> {
+    let name = |step: usize| wiring.nodes.get(step).map(|node| &*node.name);
+    let on = wiring.nodes.iter().enumerate().filter(|(_, node)| !matches!(node.kind, Kind::Off(_)));
+    let leaving = on.flat_map(|(step, node)| {
+        lines(step, node).map(move |line| match line.to {
+            Spot::Step(to) => (name(step), name(to), line.dotted),
+            _ => (name(step), None, line.dotted),
+        })
+    });
+    std::iter::once((None, name(wiring.start), false)).chain(leaving).collect()
 }
 
 /// The targets of the edges that leave a step.

@@ -12,14 +12,15 @@ use super::error::store_error;
 use super::fork::append;
 use super::{Kind, Sessions, SessionsError};
 
-/// Appends the changes that `changes` makes of a session at rest. Returns the last entry.
+/// Appends the changes that `changes` makes of a session at rest and its last entry. Returns the last
+/// entry that it appends.
 ///
 /// # Errors
 /// The session is held or not at rest; `changes` refuses; the store failed.
 pub(crate) async fn edit(
     store: &Arc<dyn SessionStore>,
     session: &SessionId,
-    changes: impl FnOnce(&Recorded) -> Result<Vec<Change>, SessionsError> + Send,
+    changes: impl FnOnce(&Recorded, Seq) -> Result<Vec<Change>, SessionsError> + Send,
 ) -> Result<Seq, SessionsError> {
     let sessions = Sessions::shared(Arc::clone(store));
     // Without a claim: the next run of a session that has crashed must learn of its holder.
@@ -44,7 +45,7 @@ fn at_rest(session: &SessionId, found: &Read) -> Result<(), SessionsError> {
 async fn write(
     sessions: &Sessions,
     lease: &Lease,
-    changes: impl FnOnce(&Recorded) -> Result<Vec<Change>, SessionsError> + Send,
+    changes: impl FnOnce(&Recorded, Seq) -> Result<Vec<Change>, SessionsError> + Send,
 ) -> Result<Seq, SessionsError> {
     let id = &lease.session;
     let found = sessions.read(id).await?;
@@ -52,7 +53,7 @@ async fn write(
         return Err(Kind::NotAtRest(id.clone()).into());
     }
     let (after, inbox, mut recorded) = (found.head, found.inbox(), found.recorded);
-    let changes = changes(&recorded)?;
+    let changes = changes(&recorded, after)?;
     let mut encoded: Vec<Vec<u8>> = Vec::with_capacity(changes.len());
     for change in changes {
         let entry = Entry::now(change);

@@ -62,6 +62,11 @@ pub(crate) enum Kind {
          edited at rest)"
     )]
     NotAtRest(SessionId),
+    #[error(
+        "session `{session:#}` has changed since entry {seen} (its last entry is {head} now; read it \
+         again, and then edit it)"
+    )]
+    Stale { session: SessionId, seen: Seq, head: Seq },
     #[error("the edit of session `{session:#}` is refused: {why}")]
     BadEdit { session: SessionId, why: String },
     #[error("session `{session:#}`: {cause}")]
@@ -77,6 +82,12 @@ pub(crate) enum Kind {
 }
 
 impl SessionsError {
+    /// The session has changed since the editor has read it.
+    #[must_use]
+    pub fn is_stale(&self) -> bool {
+        matches!(*self.kind, Kind::Stale { .. })
+    }
+
     /// A run has left the session in the middle of a step: its process has ended.
     pub fn is_not_at_rest(&self) -> bool {
         matches!(*self.kind, Kind::NotAtRest(_))

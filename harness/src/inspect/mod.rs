@@ -1,11 +1,14 @@
 //! Sessions as data: read them, answer their interrupts, stop and delete them, without their loops.
 
 mod answer;
+mod correct;
 mod edit;
 mod error;
 mod fork;
 mod list;
 mod prune;
+#[cfg(feature = "report")]
+pub mod report;
 mod status;
 
 use std::fmt;

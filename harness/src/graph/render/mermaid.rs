@@ -114,7 +114,7 @@ impl Pen for Mermaid {
 /// start with `#`; tags; Markdown, which is drawn as an error unless it is emphasis; formulas in
 /// `$$`; icons such as `fa:fa-user`; directives in `%%{..}%%`. A colon before an entity, after the
 /// word `style`, is parsed as a colour, and the end of the entity is lost.
-fn label(text: &str, visits: usize) -> String {
+pub(crate) fn label(text: &str, visits: usize) -> String {
     let text = named(text, visits);
     let marker = marker(&text);
     let mut out = String::with_capacity(text.len());
