@@ -62,7 +62,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
             &["commit"],
         ],
     ),
-    ("agent", &[&["call", "history", "check", "edit", "work"]]),
+    ("agent", &[&["call", "history", "check", "edit", "stored", "work"]]),
 ];
 
 /// The most of the lines of `harness/src` that one room may have: one in so many.

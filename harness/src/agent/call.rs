@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::context::{Context, RuntimeSlots};
 use crate::declare::{Define, NeedsThenEndOrRoute, OfStep};
-use crate::recovery::{Storage, attach, encoded};
+use crate::recovery::{attach, encoded};
 use crate::run::{Attach, Call, Kind, Outcome, RunError};
 use crate::state::{State, of_json};
 use crate::step::{BoxFuture, Cx};
@@ -98,10 +98,7 @@ impl<C: Context, S: State> Agent<C, S> {
             };
             return self.boxed(launched, slots, |agent, run| agent.begin(input, run));
         };
-        let storage = match &self.inner.storage {
-            Some(own) => Storage { store, ..own.clone() },
-            None => Storage { store, durability, ttl, compatibility: Default::default() },
-        };
+        let storage = self.inner.stored.of_child(store, durability, ttl);
         let taker = self.taker(storage, slots, launched);
         Box::pin(attach(taker, to.input, to.parent))
     }

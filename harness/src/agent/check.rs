@@ -84,7 +84,7 @@ impl<C: Context, S: State> Agent<C, S> {
     }
 
     pub(super) fn compatibility_rule(&self) -> Compatibility {
-        self.inner.storage.as_ref().map(|storage| storage.compatibility).unwrap_or_default()
+        self.inner.stored.compatibility
     }
 
     async fn fit(

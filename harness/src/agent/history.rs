@@ -141,8 +141,8 @@ impl<C: Context, S: State> Agent<C, S> {
         &self,
         session: &SessionId,
     ) -> Result<Arc<dyn SessionStore>, SessionsError> {
-        match &self.inner.storage {
-            Some(storage) => Ok(Arc::clone(&storage.store)),
+        match self.storage() {
+            Some(storage) => Ok(storage.store),
             None => Err(Kind::NoStore(session.clone()).into()),
         }
     }

@@ -4,6 +4,7 @@ mod call;
 mod check;
 mod edit;
 mod history;
+mod stored;
 mod work;
 
 use std::collections::HashMap;
@@ -11,15 +12,13 @@ use std::fmt;
 use std::future::ready;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use crate::clock::UtcMillis;
-use crate::compat::{Compatibility, LoopIdentity};
+use crate::compat::LoopIdentity;
 use crate::context::{Context, RequiredSlots, RuntimeSlots};
 use crate::declare::Harness;
 use crate::id::{AgentId, RunId, SessionId};
 use crate::inbox::{Verdict, judge, unfit};
-use crate::journal::Durability;
 use crate::observe::{Observer, Observers};
 use crate::recovery::{self, Launch, Storage, Taker, launch};
 use crate::run::{
@@ -29,9 +28,10 @@ use crate::run::{
 use crate::session::{Change, Entry, Resolution, Resolved, RunStarted, Salt, Session};
 use crate::state::{Ops, State};
 use crate::step::{Answer, Answers, BoxFuture};
-use crate::store::{InboxSeq, SessionStore};
+use crate::store::InboxSeq;
 use crate::text::words;
 
+use stored::Stored;
 pub use work::Enqueue;
 
 /// A harness with an id and its required slots: it runs sessions. Cheap to clone.
@@ -76,12 +76,9 @@ struct Inner<C: Context, S: State> {
     harness: Harness<C, S>,
     required: C::Required,
     observers: Observers,
-    storage: Option<Storage>,
+    stored: Stored,
     identity: Arc<OnceLock<Arc<LoopIdentity>>>,
 }
-
-/// The duration of a lease, unless an agent sets another.
-const LEASE: Duration = Duration::from_secs(30);
 
 impl<C: Context, S: State> Harness<C, S> {
     /// Creates an agent of this harness, with an id and its required slots (`()` if the context has
@@ -93,7 +90,7 @@ impl<C: Context, S: State> Harness<C, S> {
                 harness: self.clone(),
                 required: required.filled(),
                 observers: self.observers.clone(),
-                storage: None,
+                stored: Stored::default(),
                 identity: Arc::default(),
             }),
         }
@@ -113,89 +110,6 @@ impl<C: Context, S: State> Agent<C, S> {
         self.change(|inner| inner.observers.add(observer))
     }
 
-    /// Stores the agent's sessions in `store`: the result of each step is recorded before the next
-    /// step begins, and any process with the store and this agent can resume a session by its id.
-    ///
-    /// ```
-    /// # use harness::prelude::*;
-    /// use harness::store::MemoryStore;
-    ///
-    /// # #[derive(State, Clone, Debug, Default, Serialize, Deserialize)] struct Doc { sent: bool }
-    /// # #[derive(Question, Serialize, Deserialize)] #[question(answer = bool)] struct Send { to: String }
-    /// # #[derive(StepId, Clone, Debug, PartialEq, Eq)] enum Step { Ask }
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-    /// # let harness = Harness::<(), Doc>::builder("d").start(Step::Ask).steps(|define, step| match step {
-    /// #     Step::Ask => define
-    /// #         .ask(|_doc, _cx| async move { Ok(Send { to: "all".into() }) })
-    /// #         .answer(|_doc, _cx, said| async move { Ok(Doc::update().sent(said.answer)) }).end(),
-    /// # }).build()?;
-    /// let store = MemoryStore::new(); // or a `FileStore`, which outlives the process
-    /// let agent = harness.agent("a", ()).store(store.clone());
-    /// let outcome = agent.run(Doc::update(), ()).session("notice-7").await?;
-    /// # let Outcome::Interrupted(waiting) = outcome else { panic!() };
-    /// # let id = waiting.questions[0].id.clone();
-    ///
-    /// // Later, elsewhere, with the question's id:
-    /// let agent = harness.agent("a", ()).store(store);
-    /// let answer = Answers::json(id, true.into()).by("sam");
-    /// let ended = agent.resume("notice-7", answer, ()).await?.ended()?;
-    /// assert!(ended.state.sent);
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).unwrap();
-    /// ```
-    #[must_use = "it returns the agent with the store"]
-    pub fn store(self, store: impl SessionStore) -> Self {
-        self.shared_store(Arc::new(store))
-    }
-
-    /// [`store`](Agent::store) for a store that is already shared.
-    #[must_use = "it returns the agent with the store"]
-    pub fn shared_store(self, store: Arc<dyn SessionStore>) -> Self {
-        self.change(|inner| {
-            let storage = inner.storage.get_or_insert_with(|| Storage {
-                store: Arc::clone(&store),
-                durability: Durability::default(),
-                ttl: LEASE,
-                compatibility: Compatibility::default(),
-            });
-            storage.store = store;
-        })
-    }
-
-    /// Sets when commits are made durable. The default is each one, before the next step. Has no
-    /// effect before [`store`](Agent::store).
-    #[must_use = "it returns the agent with the mode"]
-    pub fn durability(self, durability: Durability) -> Self {
-        self.change(|inner| {
-            if let Some(storage) = &mut inner.storage {
-                storage.durability = durability;
-            }
-        })
-    }
-
-    /// Sets the duration of a lease. The default is 30 seconds. A run renews its lease three times
-    /// in that time. If its process stops, another process can claim the session when the lease has
-    /// expired. Has no effect before [`store`](Agent::store).
-    #[must_use = "it returns the agent with the lease time"]
-    pub fn lease(self, ttl: Duration) -> Self {
-        self.change(|inner| {
-            if let Some(storage) = &mut inner.storage {
-                storage.ttl = ttl.max(Duration::from_millis(1));
-            }
-        })
-    }
-
-    /// Sets which changes of the loop are accepted when it resumes a session that an earlier version
-    /// wrote. The default accepts every change that the session does not depend on. Has no effect
-    /// before [`store`](Agent::store).
-    #[must_use = "it returns the agent with the rule"]
-    pub fn compatibility(self, compatibility: Compatibility) -> Self {
-        self.change(|inner| {
-            if let Some(storage) = &mut inner.storage {
-                storage.compatibility = compatibility;
-            }
-        })
-    }
-
     /// What sessions are compared with, computed on first use.
     fn identity(&self) -> &Arc<LoopIdentity> {
         let wiring = &self.inner.harness.graph().wiring;
@@ -203,13 +117,13 @@ impl<C: Context, S: State> Agent<C, S> {
     }
 
     fn change(self, change: impl FnOnce(&mut Inner<C, S>)) -> Self {
-        let Inner { id, harness, required, observers, storage, identity } = &*self.inner;
+        let Inner { id, harness, required, observers, stored, identity } = &*self.inner;
         let mut inner = Inner {
             id: id.clone(),
             harness: harness.clone(),
             required: required.clone(),
             observers: observers.clone(),
-            storage: storage.clone(),
+            stored: stored.clone(),
             identity: Arc::clone(identity),
         };
         change(&mut inner);
@@ -226,7 +140,7 @@ impl<C: Context, S: State> Agent<C, S> {
     pub fn run(&self, input: S::Update, slots: impl RuntimeSlots<C>) -> RunRequest<S> {
         let (agent, slots) = (self.clone(), slots.filled());
         RunRequest::new(self.options(), move |launched| {
-            if let Some(storage) = agent.inner.storage.clone() {
+            if let Some(storage) = agent.storage() {
                 let taker = agent.taker(storage, slots, launched);
                 return Box::pin(recovery::run(taker, input));
             }
@@ -281,7 +195,7 @@ impl<C: Context, S: State> Agent<C, S> {
             Source::Id(id) => options.session = SessionId::new(id),
             Source::Ended(id) => options.session = Ok(id.clone()),
         }
-        RunRequest::new(options, move |launched| match (source, agent.inner.storage.clone()) {
+        RunRequest::new(options, move |launched| match (source, agent.storage()) {
             (Source::Rest(rest), _) if !rest.stored => {
                 agent.boxed(launched, slots, |agent, run| agent.take(rest, answers, run))
             }
@@ -300,7 +214,7 @@ impl<C: Context, S: State> Agent<C, S> {
     pub(crate) fn at_rest(&self, session: String, slots: C::Runtime) -> RunRequest<S> {
         let (agent, mut options) = (self.clone(), self.options());
         options.session = SessionId::new(session);
-        RunRequest::new(options, move |launched| match agent.inner.storage.clone() {
+        RunRequest::new(options, move |launched| match agent.storage() {
             Some(storage) => {
                 let taker = agent.taker(storage, slots, launched);
                 Box::pin(recovery::at_rest(taker))

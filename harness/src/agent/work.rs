@@ -62,7 +62,7 @@ impl<C: Context, S: State> Agent<C, S> {
     }
 
     pub(crate) fn work_storage(&self) -> Option<(Arc<dyn SessionStore>, Duration)> {
-        self.inner.storage.as_ref().map(|storage| (Arc::clone(&storage.store), storage.ttl))
+        self.storage().map(|storage| (storage.store, storage.ttl))
     }
 
     /// Runs a session that a worker has claimed.
@@ -73,7 +73,7 @@ impl<C: Context, S: State> Agent<C, S> {
         claimed: Claimed,
     ) -> BoxFuture<Result<Worked<S>, RunError>> {
         let session = claimed.lease.session.clone();
-        let Some(storage) = self.inner.storage.clone() else {
+        let Some(storage) = self.storage() else {
             return Box::pin(async move { Err(Kind::NoStore(session).into()) });
         };
         let mut options = self.options();
@@ -91,7 +91,7 @@ impl<C: Context, S: State> Agent<C, S> {
         options.session = SessionId::new(session);
         options.detached = true;
         RunRequest::new(options, move |launched| {
-            let Some(storage) = agent.inner.storage.clone() else {
+            let Some(storage) = agent.storage() else {
                 return Box::pin(async move { Err(Kind::NoStore(launched.session).into()) });
             };
             Box::pin(async move {
@@ -103,7 +103,7 @@ impl<C: Context, S: State> Agent<C, S> {
     }
 
     fn inputs(&self, session: &SessionId) -> Result<Inputs<'_>, RunError> {
-        let Some(storage) = &self.inner.storage else {
+        let Some(storage) = self.storage() else {
             return Err(Kind::NoStore(session.clone()).into());
         };
         let wiring = &*self.inner.harness.graph().wiring;

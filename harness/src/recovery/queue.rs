@@ -31,7 +31,7 @@ const LONGEST_WAIT: Duration = Duration::from_millis(500);
 /// An agent, as far as the inputs of its sessions are concerned.
 pub(crate) struct Inputs<'a> {
     pub(crate) agent: &'a AgentId,
-    pub(crate) storage: &'a Storage,
+    pub(crate) storage: Storage,
     pub(crate) identity: &'a LoopIdentity,
     pub(crate) wiring: &'a Wiring,
 }

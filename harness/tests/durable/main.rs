@@ -37,6 +37,7 @@ mod reads;
 mod rig;
 mod runtimes;
 mod sessions;
+mod settings;
 mod stops;
 mod table;
 mod tool_loop;

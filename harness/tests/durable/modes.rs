@@ -89,7 +89,8 @@ fn harness(rig: &Rig, seen: &Arc<Mutex<Vec<(u64, u64)>>>, wait: Duration) -> Har
 async fn flushes(durability: Durability, wait: Duration) -> (u64, u64, Vec<(u64, u64)>) {
     let rig = Rig::new(MemoryStore::new());
     let seen = Arc::default();
-    let agent = harness(&rig, &seen, wait).agent("a", ()).store(rig.clone()).durability(durability);
+    // Elsewhere an agent has its store first.
+    let agent = harness(&rig, &seen, wait).agent("a", ()).durability(durability).store(rig.clone());
     let outcome = agent.run(Doc::update(), ()).session("s").await.unwrap();
     let Outcome::Interrupted(waiting) = outcome else { panic!("{outcome:?}") };
     let first = rig.flushes();
