@@ -38,8 +38,8 @@ pub(crate) struct Known {
 }
 
 /// Differs between a log and the same log after a write, and between any two logs: a log only grows, and
-/// is rewritten into another file. The time is for a file whose number was used before; two changes may
-/// bear the same.
+/// is rewritten into another file. The time is for a file whose number was used before. Two changes may
+/// bear the same time, so what was changed [just now](Self::is_new) is not recognized by this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fingerprint {
     inode: u64,
@@ -51,6 +51,13 @@ impl Fingerprint {
     pub(crate) fn of(found: &Metadata) -> Self {
         let changed = (found.mtime(), found.mtime_nsec());
         Self { inode: found.ino(), len: found.len(), changed }
+    }
+
+    /// Whether another log, which is as long and has the same number, may get the same time.
+    pub(crate) fn is_new(&self) -> bool {
+        let seconds = Duration::from_secs(self.changed.0.max(0).unsigned_abs());
+        let changed = SystemTime::UNIX_EPOCH + seconds;
+        changed.elapsed().map_or(true, |since| since <= TICK)
     }
 }
 
@@ -89,5 +96,33 @@ mod tests {
         write(File::create(&rewritten).unwrap(), b"one\ntwo\n");
         rename(&rewritten, &log).unwrap();
         assert!(begun != grown && grown != look());
+    }
+
+    /// A log that was removed and begun again may look the same only within a tick.
+    #[tokio::test]
+    async fn what_a_list_finds_of_a_log_is_remembered_once_no_other_can_look_the_same() {
+        use harness::store::{Batch, Filter, NewEntry, Phase, SessionStore as _, SessionSummary};
+
+        let dir = tempfile::tempdir().unwrap();
+        let store = crate::FileStore::open(dir.path()).await.unwrap();
+        let session = harness::SessionId::new("x").unwrap();
+        let lease = store.claim(&session, Duration::from_secs(600)).await.unwrap().lease;
+        let summary = serde_json::json!({"agent": "a", "phase": Phase::Running, "step": "S"});
+        let summary: SessionSummary = serde_json::from_value(summary).unwrap();
+        let entries = [NewEntry { bytes: b"one", snapshot: false }];
+        let batch = Batch { entries: &entries, summary: Some(&summary), ..Batch::default() };
+        store.append(&lease, batch).await.unwrap();
+        let log = |catalog: &Catalog| Arc::clone(&catalog.logs.values().next().unwrap().log);
+        for (ago, remembered) in [(0, false), (3_600, true)] {
+            assert_eq!(store.list(&Filter::sessions(), None, 9).await.unwrap().rows.len(), 1);
+            let log = log(&store.inner.catalog.lock().unwrap());
+            let changed = SystemTime::now() - Duration::from_secs(ago);
+            OpenOptions::new().append(true).open(&log).unwrap().set_modified(changed).unwrap();
+            for _ in 0..2 {
+                assert_eq!(store.list(&Filter::sessions(), None, 9).await.unwrap().rows.len(), 1);
+            }
+            let catalog = store.inner.catalog.lock().unwrap();
+            assert_eq!(catalog.logs.values().next().unwrap().rest.is_some(), remembered, "{ago}");
+        }
     }
 }

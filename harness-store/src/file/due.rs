@@ -124,6 +124,7 @@ impl Inner {
             return Ok(());
         };
         let fingerprint = Fingerprint::of(&found);
+        let is_new = fingerprint.is_new();
         if cache.known.get(log) == Some(&fingerprint) {
             return Ok(());
         }
@@ -151,7 +152,11 @@ impl Inner {
             Some(claim) if claim.owner != 0 => drop(cache.watched.insert(Arc::clone(log))),
             _ => drop(cache.watched.remove(log)),
         }
-        cache.known.insert(Arc::clone(log), fingerprint);
+        if is_new {
+            cache.watched.insert(Arc::clone(log));
+        } else {
+            cache.known.insert(Arc::clone(log), fingerprint);
+        }
         Ok(())
     }
 }

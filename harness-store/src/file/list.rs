@@ -224,6 +224,7 @@ impl Inner {
         // Before the log is read: what comes meanwhile makes it another.
         let Ok(found) = std::fs::metadata(log) else { return Ok(None) };
         let fingerprint = Fingerprint::of(&found);
+        let is_new = fingerprint.is_new();
         {
             let catalog = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some((known, rest)) = catalog.logs.get(key).and_then(|it| it.rest.as_ref())
@@ -247,7 +248,8 @@ impl Inner {
         };
         let mut catalog = self.catalog.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = catalog.logs.get_mut(key) {
-            known.rest = rest.clone().map(|rest| (fingerprint, rest));
+            let rest = rest.clone().filter(|_| !is_new);
+            known.rest = rest.map(|rest| (fingerprint, rest));
         }
         Ok(rest)
     }
