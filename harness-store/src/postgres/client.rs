@@ -103,7 +103,7 @@ fn setup(options: &PostgresStoreOptions) -> String {
          SET default_transaction_isolation TO 'read committed'; \
          SET statement_timeout TO {limit}; SET idle_in_transaction_session_timeout TO {limit}; \
          SET enable_seqscan TO off; SET enable_bitmapscan TO off; SET enable_hashjoin TO off; \
-         SET enable_mergejoin TO off; SET jit TO off",
+         SET enable_mergejoin TO off; SET enable_sort TO off; SET jit TO off",
         quoted(&options.schema)
     )
 }

@@ -5,6 +5,7 @@ use harness::SessionId;
 use harness::testing::{Contract, Damage, Verdict, child_worker};
 use harness_store::{FileStore, FileStoreOptions, Sync};
 
+use crate::shared_contract;
 use crate::support::files;
 
 const CHILD: &str = "HARNESS_STORE_CONTRACT_DIR";
@@ -115,10 +116,5 @@ async fn every_clause_is_kept_with_few_open_files() {
 #[tokio::test]
 async fn clones_of_a_store_share_its_leases() {
     let dir = tempfile::tempdir().unwrap();
-    let store = FileStore::open(dir.path()).await.unwrap();
-    let again = move || {
-        let store = store.clone();
-        async move { store }
-    };
-    Contract::new(again).check().await;
+    shared_contract::by_clones(FileStore::open(dir.path()).await.unwrap()).await;
 }

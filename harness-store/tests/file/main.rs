@@ -12,6 +12,12 @@ mod golden;
 mod model;
 mod process;
 mod rewrite;
+#[path = "../shared/contract.rs"]
+#[allow(dead_code)]
+mod shared_contract;
+#[path = "../shared/size.rs"]
+#[allow(dead_code)]
+mod shared_size;
 mod size;
 #[cfg(feature = "sqlite")]
 mod sqlite;

@@ -6,6 +6,7 @@ use harness::Durability;
 use harness::prelude::*;
 use harness::store::{Filter, InboxSeq, Phase, SessionStore as _};
 
+use crate::shared_size;
 use crate::support::{append, claim, files, id, log, open};
 
 #[tokio::test]
@@ -30,6 +31,18 @@ async fn the_frame_of_an_entry_takes_few_bytes() {
         .map(|path| std::fs::metadata(path).unwrap().len())
         .sum();
     assert!(all <= 228 * 1_000 * 3 / 2, "{all}");
+}
+
+#[tokio::test]
+async fn a_log_of_100_000_entries_is_read_and_pruned() {
+    let dir = tempfile::tempdir().unwrap();
+    shared_size::long_log(open(dir.path()).await).await;
+}
+
+#[tokio::test]
+async fn ten_thousand_open_interrupts_are_listed_by_page_and_answered_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    shared_size::many_interrupts(open(dir.path()).await).await;
 }
 
 /// `HARNESS_STORE_SESSIONS=100000` makes as many as a busy machine holds.

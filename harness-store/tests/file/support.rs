@@ -2,8 +2,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use harness::store::{
-    Appended, Batch, InboxSeq, Lease, Message, NewEntry, Page, Phase, ReadRequest,
-    SessionStore as _, SessionSummary, StoreError,
+    Appended, Batch, InboxSeq, Lease, Message, NewEntry, Page, Phase, ReadRequest, SessionStore,
+    SessionSummary, StoreError,
 };
 use harness::{Seq, SessionId, UtcMillis};
 use harness_store::{FileStore, FileStoreOptions, Sync};
@@ -33,12 +33,12 @@ pub(crate) async fn open(dir: &Path) -> FileStore {
     FileStoreOptions::new().sync(Sync::Never).open(dir).await.unwrap()
 }
 
-pub(crate) async fn claim(store: &FileStore, session: &SessionId) -> Lease {
+pub(crate) async fn claim(store: &impl SessionStore, session: &SessionId) -> Lease {
     store.claim(session, LONG).await.unwrap().lease
 }
 
 pub(crate) async fn append(
-    store: &FileStore,
+    store: &impl SessionStore,
     lease: &Lease,
     after: u64,
     bytes: &[u8],
@@ -57,13 +57,28 @@ pub(crate) async fn append(
     store.append(lease, batch).await
 }
 
+/// An entry of a session at work.
+pub(crate) async fn append_running(
+    store: &impl SessionStore,
+    lease: &Lease,
+    after: u64,
+    bytes: &[u8],
+) -> Result<Appended, StoreError> {
+    append(store, lease, after, bytes, Some(Phase::Running)).await
+}
+
 pub(crate) async fn page(
-    store: &FileStore,
+    store: &impl SessionStore,
     session: &SessionId,
 ) -> Result<Option<Page>, StoreError> {
     store
         .read(session, ReadRequest::from(Seq(1)).with_messages_after(InboxSeq(0)).limit(u64::MAX))
         .await
+}
+
+/// All of a session that is there.
+pub(crate) async fn whole(store: &impl SessionStore, session: &SessionId) -> Page {
+    page(store, session).await.unwrap().unwrap()
 }
 
 /// The files of a directory and below with this ending.

@@ -10,16 +10,20 @@ mod model;
 #[path = "../file/model.rs"]
 mod operations;
 mod place;
-mod process;
 #[path = "../shared/proxy.rs"]
 #[allow(dead_code)]
 mod proxy;
 mod server;
+#[path = "../shared/contract.rs"]
+mod shared_contract;
+#[path = "../shared/faults.rs"]
+mod shared_faults;
+#[path = "../shared/size.rs"]
+mod shared_size;
 mod size;
 #[path = "../file/support.rs"]
 #[allow(dead_code)]
 mod support;
 #[cfg(feature = "postgres-tls")]
 mod tls;
-mod trips;
 mod versions;

@@ -1,14 +1,9 @@
 //! Where the sessions of a test are.
 
-use harness::store::{
-    Appended, Batch, InboxSeq, Lease, NewEntry, Page, Phase, ReadRequest, SessionStore as _,
-    StoreError,
-};
-use harness::{Seq, SessionId, UtcMillis};
 use harness_store::{PostgresStore, PostgresStoreOptions};
 use tokio_postgres::{Client, NoTls};
 
-use crate::support::{LONG, summary};
+pub(crate) use crate::support::{append_running as append, claim, whole as page};
 
 pub(crate) const URL: &str = "HARNESS_POSTGRES_URL";
 
@@ -28,6 +23,28 @@ impl Place {
         let place = Self { url, schema: format!("test_{test}") };
         place.run(&format!("DROP SCHEMA IF EXISTS {} CASCADE", place.schema)).await;
         place
+    }
+
+    /// With connections that bear a name.
+    pub(crate) fn named(mut self, application: &str) -> Self {
+        let mark = if self.url.contains('?') { '&' } else { '?' };
+        self.url += &format!("{mark}application_name={application}");
+        self
+    }
+
+    /// How many rows the server has read of this schema, once no other connection has this name: the
+    /// server counts what a connection has read at its end.
+    pub(crate) async fn rows_read(&self, application: &str) -> i64 {
+        let client = self.raw().await;
+        let open = "SELECT FROM pg_stat_activity
+                    WHERE application_name = $1 AND pid <> pg_backend_pid()";
+        while !client.query(open, &[&application]).await.unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let text = "SELECT
+            (SELECT sum(seq_tup_read) FROM pg_stat_user_tables WHERE schemaname = $1)::int8 +
+            (SELECT sum(idx_tup_read) FROM pg_stat_user_indexes WHERE schemaname = $1)::int8";
+        client.query_one(text, &[&self.schema]).await.unwrap().get(0)
     }
 
     pub(crate) fn options(&self) -> PostgresStoreOptions {
@@ -50,32 +67,4 @@ impl Place {
     pub(crate) async fn run(&self, text: &str) {
         self.raw().await.batch_execute(text).await.unwrap();
     }
-}
-
-pub(crate) async fn claim(store: &PostgresStore, session: &SessionId) -> Lease {
-    store.claim(session, LONG).await.unwrap().lease
-}
-
-pub(crate) async fn append(
-    store: &PostgresStore,
-    lease: &Lease,
-    after: u64,
-    bytes: &[u8],
-) -> Result<Appended, StoreError> {
-    let summary = summary(Phase::Running);
-    let entries = [NewEntry { bytes, snapshot: false }];
-    let batch = Batch {
-        after: Seq(after),
-        at: UtcMillis(1_000 + after),
-        entries: &entries,
-        summary: Some(&summary),
-        flush: true,
-        ..Batch::default()
-    };
-    store.append(lease, batch).await
-}
-
-pub(crate) async fn page(store: &PostgresStore, session: &SessionId) -> Page {
-    let request = ReadRequest::from(Seq(1)).with_messages_after(InboxSeq(0)).limit(u64::MAX);
-    store.read(session, request).await.unwrap().unwrap()
 }

@@ -1,11 +1,12 @@
 use std::process::Command;
 
 use harness::SessionId;
-use harness::testing::{Call, Contract, Damage, Faulty, Verdict, child_worker};
+use harness::testing::{Contract, Damage, child_worker};
 use harness_store::RedisStore;
 use redis::Commands as _;
 
 use crate::place::{Place, URL};
+use crate::shared_contract;
 
 const CHILD: &str = "HARNESS_STORE_CONTRACT_PREFIX";
 
@@ -98,40 +99,22 @@ async fn child() {
 async fn every_clause_is_kept() {
     let place = Place::new("contract");
     let report = outside(contract(&place), &place).run().await;
-    report.assert();
-    let skipped: Vec<_> = report
-        .checked
-        .iter()
-        .filter(|checked| checked.verdict != Verdict::Kept)
-        .map(|checked| checked.clause.as_str())
-        .collect();
-    let no_such_damage =
-        ["torn-tail-is-set-aside", "newer-format-is-reported", "newer-format-is-left-alone"];
-    assert_eq!(skipped, no_such_damage, "{report}");
+    shared_contract::is_kept_by_a_database(&report);
 }
 
 #[tokio::test]
 async fn every_clause_is_kept_by_clones_with_one_connection_on_one_thread() {
     let place = Place::new("contract_clones");
     let store = place.options().max_connections(1).connect(&place.url).await.unwrap();
-    let again = move || {
-        let store = store.clone();
-        async move { store }
-    };
-    Contract::new(again).check().await;
+    shared_contract::by_clones(store).await;
 }
 
-/// The wrapper changes nothing while no call fails.
 #[tokio::test]
 async fn every_clause_is_kept_inside_a_store_whose_calls_may_fail() {
     let place = Place::new("contract_faulty");
     let open = move || {
         let place = place.clone();
-        async move {
-            let store = Faulty::new(place.open().await);
-            store.faults().before(Call::Append, |_| false);
-            store
-        }
+        async move { place.open().await }
     };
-    Contract::new(open).check().await;
+    shared_contract::where_calls_may_fail(open).await;
 }

@@ -1,15 +1,15 @@
-//! A server that hangs, ends, has no room for more connections, or has lost what it acknowledged.
+//! A server that hangs, ends, cannot be reached, has no room for more connections, or has lost what it acknowledged.
 
 use std::time::Duration;
 
 use harness::Seq;
 use harness::store::{Filter, SessionStore as _, StoreError};
 use harness_store::{RedisStore, RedisStoreOptions};
-use tokio::sync::watch;
 
-use crate::place::{Place, append, claim, page};
+use crate::place::{Place, append, claim};
 use crate::proxy::Proxy;
 use crate::server::{SAFE, Server};
+use crate::shared_faults::{self, is_unavailable};
 use crate::support::{LONG, id};
 
 async fn proxy(place: &Place) -> (Proxy, String) {
@@ -17,10 +17,6 @@ async fn proxy(place: &Place) -> (Proxy, String) {
     let proxy = Proxy::new(address.parse().unwrap()).await;
     let url = format!("redis://{}", proxy.address);
     (proxy, url)
-}
-
-fn is_unavailable(error: &StoreError, ambiguous: bool) -> bool {
-    matches!(error, StoreError::Unavailable { ambiguous: found, .. } if *found == ambiguous)
 }
 
 fn patient(place: &Place) -> RedisStoreOptions {
@@ -33,71 +29,22 @@ async fn a_call_to_a_server_that_hangs_ends_and_says_what_may_have_happened() {
     let place = Place::new("faults_hang");
     let (proxy, url) = proxy(&place).await;
     let store = patient(&place).connect(&url).await.unwrap();
-    let direct = place.open().await;
-    let lease = claim(&store, &id("x")).await;
-    append(&store, &lease, 0, b"one").await.unwrap();
-    // The server does it, and its answer does not come.
-    proxy.back.send(false).unwrap();
-    let lost = append(&store, &lease, 1, b"two").await.unwrap_err();
-    assert!(is_unavailable(&lost, true), "{lost}");
-    assert_eq!(page(&direct, &id("x")).await.head, Seq(2));
-    // No connection can be made.
-    let none = append(&store, &lease, 2, b"three").await.unwrap_err();
-    assert!(is_unavailable(&none, false), "{none}");
-    proxy.back.send(true).unwrap();
-    // The same batch again is recognized, on a new connection.
-    assert_eq!(append(&store, &lease, 1, b"two").await.unwrap().head, Seq(2));
-    // The server does not get it.
-    proxy.there.send(false).unwrap();
-    let lost = append(&store, &lease, 2, b"three").await.unwrap_err();
-    assert!(is_unavailable(&lost, true), "{lost}");
-    proxy.there.send(true).unwrap();
-    append(&store, &lease, 2, b"three").await.unwrap();
-    let read = store.list(&Filter::sessions(), None, 1).await;
-    assert_eq!(read.unwrap().rows.len(), 1);
-    proxy.there.send(false).unwrap();
-    let read = store.list(&Filter::sessions(), None, 1).await.unwrap_err();
-    assert!(is_unavailable(&read, false), "a read has no effect: {read}");
-    let entries: Vec<_> =
-        page(&direct, &id("x")).await.entries.into_iter().map(|entry| entry.bytes).collect();
-    assert_eq!(entries, [&b"one"[..], b"two", b"three"]);
+    shared_faults::hangs(store, place.open().await, &proxy).await;
 }
 
 #[tokio::test]
 async fn an_append_is_one_round_trip() {
-    const APPENDS: u64 = 20;
     let place = Place::new("trips");
     let (proxy, url) = proxy(&place).await;
     let store = place.options().max_connections(1).connect(&url).await.unwrap();
-    let lease = claim(&store, &id("x")).await;
-    // The server may not have the script yet.
-    append(&store, &lease, 0, b"first").await.unwrap();
-    let before = proxy.trips();
-    for after in 1..=APPENDS {
-        append(&store, &lease, after, b"more").await.unwrap();
-    }
-    assert_eq!(proxy.trips() - before, APPENDS);
+    shared_faults::one_trip_each(store, &proxy).await;
 }
 
 #[tokio::test]
 async fn a_connection_that_was_cut_is_replaced() {
     let place = Place::new("faults_cut");
     let (proxy, url) = proxy(&place).await;
-    let store = patient(&place).connect(&url).await.unwrap();
-    let lease = claim(&store, &id("x")).await;
-    let mut unsure = 0;
-    for after in 0..20 {
-        if after % 5 == 3 {
-            proxy.cut();
-        }
-        // The same batch again, after a failure.
-        while let Err(error) = append(&store, &lease, after, b"entry").await {
-            assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
-            unsure += 1;
-        }
-    }
-    assert!((1..=8).contains(&unsure), "{unsure} failures of 4 cuts");
-    assert_eq!(page(&store, &id("x")).await.head, Seq(20));
+    shared_faults::cut(patient(&place).connect(&url).await.unwrap(), &proxy).await;
 }
 
 #[tokio::test]
@@ -124,15 +71,7 @@ async fn calls_wait_for_a_connection_and_then_fail_without_an_effect() {
     // Many more calls than connections are served one after the other.
     let options = place.options().acquire_timeout(LONG).max_connections(2);
     let store = options.connect(&place.url).await.unwrap();
-    let calls = (0..100).map(|number| {
-        let store = store.clone();
-        tokio::spawn(async move {
-            store.claim(&id(&format!("s{number}")), Duration::from_secs(1)).await
-        })
-    });
-    for call in calls.collect::<Vec<_>>() {
-        call.await.unwrap().unwrap();
-    }
+    shared_faults::many_calls(store).await;
 }
 
 #[tokio::test]
@@ -156,47 +95,12 @@ async fn a_call_that_is_dropped_leaves_no_answer_to_the_next() {
     }
 }
 
-/// Nothing that was acknowledged is lost, and nothing is there twice.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_is_killed_and_started_again_keeps_what_it_has_acknowledged() {
     let server = Server::start(SAFE);
     let options = RedisStoreOptions::new().call_timeout(Duration::from_secs(5));
     let store = options.connect(&server.url()).await.unwrap();
-    let (done, heads) = watch::channel(0_u64);
-    let writer = tokio::spawn(async move {
-        let lease = claim(&store, &id("x")).await;
-        let (mut head, mut unsure, mut failures) = (0, 0, 0);
-        while head < 400 {
-            match append(&store, &lease, head, format!("entry {head}").as_bytes()).await {
-                Ok(appended) => {
-                    assert_eq!(appended.head, Seq(head + 1));
-                    head += 1;
-                    done.send(head).unwrap();
-                }
-                // The same batch is sent again.
-                Err(error @ StoreError::Unavailable { .. }) => {
-                    unsure += u64::from(error.is_ambiguous());
-                    failures += 1;
-                    tokio::task::yield_now().await;
-                }
-                Err(error) => panic!("{error}"),
-            }
-        }
-        (store, unsure, failures)
-    });
-    for kill in 1..=4 {
-        let mut heads = heads.clone();
-        heads.wait_for(|head| *head >= kill * 80).await.unwrap();
-        tokio::task::block_in_place(|| {
-            server.kill();
-            server.restart();
-        });
-    }
-    let (store, unsure, failures) = writer.await.unwrap();
-    assert!(unsure > 0 && failures >= unsure, "{unsure} of {failures}");
-    let entries = page(&store, &id("x")).await.entries;
-    let expected = (0..400).map(|at| format!("entry {at}").into_bytes());
-    assert!(entries.into_iter().map(|entry| entry.bytes).eq(expected));
+    shared_faults::killed(store, || server.kill(), || server.restart()).await;
 }
 
 fn lost(error: &StoreError) -> Option<(u64, u64)> {

@@ -9,11 +9,16 @@ mod model;
 #[path = "../file/model.rs"]
 mod operations;
 mod place;
-mod process;
 mod promises;
 #[path = "../shared/proxy.rs"]
 mod proxy;
 mod server;
+#[path = "../shared/contract.rs"]
+mod shared_contract;
+#[path = "../shared/faults.rs"]
+mod shared_faults;
+#[path = "../shared/size.rs"]
+mod shared_size;
 mod size;
 #[path = "../file/support.rs"]
 #[allow(dead_code)]

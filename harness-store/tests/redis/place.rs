@@ -1,14 +1,11 @@
 //! Where the sessions of a test are.
 
-use harness::store::{
-    Appended, Batch, InboxSeq, Lease, NewEntry, Page, Phase, ReadRequest, SessionStore as _,
-    StoreError,
-};
-use harness::{Seq, SessionId, UtcMillis};
+use harness::SessionId;
+use harness::store::{Appended, Lease, Phase, StoreError};
 use harness_store::{RedisStore, RedisStoreOptions};
 use redis::Commands as _;
 
-use crate::support::{LONG, summary};
+pub(crate) use crate::support::{append_running as append, claim};
 
 pub(crate) const URL: &str = "HARNESS_REDIS_URL";
 
@@ -84,19 +81,6 @@ impl Place {
     }
 }
 
-pub(crate) async fn claim(store: &RedisStore, session: &SessionId) -> Lease {
-    store.claim(session, LONG).await.unwrap().lease
-}
-
-pub(crate) async fn append(
-    store: &RedisStore,
-    lease: &Lease,
-    after: u64,
-    bytes: &[u8],
-) -> Result<Appended, StoreError> {
-    append_in(store, lease, after, bytes, Phase::Running).await
-}
-
 pub(crate) async fn append_in(
     store: &RedisStore,
     lease: &Lease,
@@ -104,20 +88,5 @@ pub(crate) async fn append_in(
     bytes: &[u8],
     phase: Phase,
 ) -> Result<Appended, StoreError> {
-    let summary = summary(phase);
-    let entries = [NewEntry { bytes, snapshot: false }];
-    let batch = Batch {
-        after: Seq(after),
-        at: UtcMillis(1_000 + after),
-        entries: &entries,
-        summary: Some(&summary),
-        flush: true,
-        ..Batch::default()
-    };
-    store.append(lease, batch).await
-}
-
-pub(crate) async fn page(store: &RedisStore, session: &SessionId) -> Page {
-    let request = ReadRequest::from(Seq(1)).with_messages_after(InboxSeq(0)).limit(u64::MAX);
-    store.read(session, request).await.unwrap().unwrap()
+    crate::support::append(store, lease, after, bytes, Some(phase)).await
 }

@@ -2,11 +2,12 @@ use std::path::Path;
 use std::process::Command;
 
 use harness::SessionId;
-use harness::testing::{Call, Contract, Damage, Faulty, Verdict, child_worker};
+use harness::testing::{Contract, Damage, child_worker};
 use harness_store::{SqliteStore, SqliteStoreOptions, Sync};
 use rusqlite::params;
 
 use super::{database, open, raw};
+use crate::shared_contract;
 
 const CHILD: &str = "HARNESS_STORE_CONTRACT_DATABASE";
 
@@ -89,16 +90,7 @@ async fn child() {
 async fn every_clause_is_kept() {
     let dir = tempfile::tempdir().unwrap();
     let report = outside(contract(dir.path(), Sync::Flush), dir.path()).run().await;
-    report.assert();
-    let skipped: Vec<_> = report
-        .checked
-        .iter()
-        .filter(|checked| checked.verdict != Verdict::Kept)
-        .map(|checked| checked.clause.as_str())
-        .collect();
-    let no_such_damage =
-        ["torn-tail-is-set-aside", "newer-format-is-reported", "newer-format-is-left-alone"];
-    assert_eq!(skipped, no_such_damage, "{report}");
+    shared_contract::is_kept_by_a_database(&report);
 }
 
 #[tokio::test]
@@ -110,27 +102,16 @@ async fn every_clause_is_kept_without_syncs_on_one_thread() {
 #[tokio::test]
 async fn clones_of_a_store_share_its_leases() {
     let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path()).await;
-    let again = move || {
-        let store = store.clone();
-        async move { store }
-    };
-    Contract::new(again).check().await;
+    shared_contract::by_clones(open(dir.path()).await).await;
 }
 
-/// The wrapper changes nothing while no call fails.
 #[tokio::test]
 async fn every_clause_is_kept_inside_a_store_whose_calls_may_fail() {
     let dir = tempfile::tempdir().unwrap();
-    let path = database(dir.path());
+    let path = dir.path().to_owned();
     let open = move || {
         let path = path.clone();
-        async move {
-            let options = SqliteStoreOptions::new().sync(Sync::Never);
-            let store = Faulty::new(options.open(path).await.unwrap());
-            store.faults().before(Call::Append, |_| false);
-            store
-        }
+        async move { open(&path).await }
     };
-    Contract::new(open).check().await;
+    shared_contract::where_calls_may_fail(open).await;
 }

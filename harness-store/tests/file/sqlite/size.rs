@@ -2,13 +2,14 @@
 
 use std::time::{Duration, Instant};
 
+use harness::Seq;
 use harness::store::{
-    Batch, Filter, InboxSeq, NewEntry, OpenInterrupt, Phase, ReadRequest, Remove, SessionStore as _,
+    Batch, Filter, InboxSeq, NewEntry, Phase, ReadRequest, Remove, SessionStore as _,
 };
-use harness::{InterruptId, Seq, UtcMillis};
 
-use super::{append, claim, open, page};
-use crate::support::{id, summary};
+use super::{append, claim, open};
+use crate::shared_size;
+use crate::support::id;
 
 #[tokio::test]
 async fn a_state_of_50_megabytes_is_kept() {
@@ -43,37 +44,15 @@ async fn a_state_of_50_megabytes_is_kept() {
 }
 
 #[tokio::test]
-async fn an_inbox_and_a_list_with_10_000_open_interrupts() {
-    const COUNT: usize = 10_000;
+async fn a_log_of_100_000_entries_is_read_and_pruned() {
     let dir = tempfile::tempdir().unwrap();
-    let store = open(dir.path()).await;
-    let lease = claim(&store, &id("x")).await;
-    let all: Vec<_> = (0..COUNT)
-        .map(|number| OpenInterrupt::new(InterruptId::new(format!("q{number:05}")), UtcMillis(1)))
-        .collect();
-    let batch = Batch {
-        entries: &[NewEntry { bytes: b"asks", snapshot: false }],
-        summary: Some(&summary(Phase::Interrupted)),
-        open: &all,
-        flush: true,
-        ..Batch::default()
-    };
-    store.append(&lease, batch).await.unwrap();
-    let (mut after, mut seen) = (None, 0);
-    loop {
-        let filter = Filter::interrupts().phase(Phase::Interrupted);
-        let listing = store.list(&filter, after.as_deref(), 300).await.unwrap();
-        for row in &listing.rows {
-            assert_eq!(row.interrupt.as_ref(), all.get(seen));
-            seen += 1;
-        }
-        after = listing.next;
-        if after.is_none() {
-            break;
-        }
-    }
-    assert_eq!(seen, COUNT);
-    assert_eq!(page(&store, &id("x")).await.unwrap().unwrap().interrupts, all);
+    shared_size::long_log(open(dir.path()).await).await;
+}
+
+#[tokio::test]
+async fn ten_thousand_open_interrupts_are_listed_by_page_and_answered_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    shared_size::many_interrupts(open(dir.path()).await).await;
 }
 
 /// `HARNESS_STORE_SESSIONS=100000` makes as many as a busy machine holds.
