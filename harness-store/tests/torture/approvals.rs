@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::time::Duration;
 
 use harness::approval::Approval;
 use harness::llm::scripted::{Line, say as reply};
@@ -21,7 +22,7 @@ use crate::child::{Other, hear, say, setting};
 use crate::outside::Outside;
 use crate::place::{Place, report};
 use crate::random::Random;
-use crate::store::{Kind, Store};
+use crate::store::{Kind, Store, in_each_store};
 use crate::work::open;
 
 const CALLS: u64 = 100;
@@ -68,7 +69,8 @@ fn agent(store: Store, outside: &Outside) -> Agent<(), Conversation> {
         .build()
         .unwrap();
     let harness = tool_loop::<Conversation>(model(), tools).build().unwrap();
-    harness.agent("approvals", ()).store(store)
+    // A server does not notice the end of a process before that.
+    harness.agent("approvals", ()).store(store).lease(Duration::from_secs(2))
 }
 
 /// Gives the answers that it is asked to give, and says what came of each. Half of these processes only
@@ -121,26 +123,16 @@ fn outcomes(state: &Conversation) -> BTreeMap<u64, ToolOutcome> {
     blocks.flatten().filter_map(outcome).collect()
 }
 
-#[test]
-fn a_hundred_calls_with_fifty_approvals_are_each_made_once() {
-    approvals(Kind::Files, false);
+in_each_store!(a_hundred_calls_with_fifty_approvals_are_each_made_once, undisturbed);
+
+fn undisturbed(kind: Kind) {
+    approvals(kind, false);
 }
 
-#[test]
-fn a_hundred_calls_with_fifty_approvals_survive_a_kill() {
-    approvals(Kind::Files, true);
-}
+in_each_store!(a_hundred_calls_with_fifty_approvals_survive_a_kill, killed);
 
-#[cfg(feature = "sqlite")]
-#[test]
-fn in_a_database_a_hundred_calls_with_fifty_approvals_are_each_made_once() {
-    approvals(Kind::Sqlite, false);
-}
-
-#[cfg(feature = "sqlite")]
-#[test]
-fn in_a_database_a_hundred_calls_with_fifty_approvals_survive_a_kill() {
-    approvals(Kind::Sqlite, true);
+fn killed(kind: Kind) {
+    approvals(kind, true);
 }
 
 fn approvals(kind: Kind, kills: bool) {

@@ -186,7 +186,7 @@ impl Stands {
 #[async_trait]
 impl Hook for Stands {
     async fn at(&self, session: &SessionId, moment: Moment<'_>) {
-        if let Moment::Busy = moment {
+        if let Moment::Busy(_) = moment {
             return;
         }
         let family = self.family(session, &moment).await;

@@ -68,7 +68,7 @@ struct Busy(Arc<Semaphore>);
 #[async_trait]
 impl Hook for Busy {
     async fn at(&self, _: &SessionId, moment: Moment<'_>) {
-        if let Moment::Busy = moment {
+        if let Moment::Busy(_) = moment {
             self.0.add_permits(1);
         }
     }

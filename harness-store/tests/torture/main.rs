@@ -24,7 +24,9 @@ mod children_apart;
 mod crashes;
 mod crowd;
 mod drive;
+mod fits;
 mod kills;
+mod long;
 mod loops;
 mod operate;
 mod outside;
@@ -33,6 +35,10 @@ mod place;
 #[path = "../postgres/server.rs"]
 #[allow(dead_code)]
 mod postgres_server;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+#[path = "../shared/proxy.rs"]
+#[allow(dead_code)]
+mod proxy;
 mod races;
 mod random;
 #[cfg(feature = "redis")]
@@ -41,6 +47,7 @@ mod random;
 mod redis_server;
 mod stops;
 mod store;
+mod timers;
 mod work;
 mod workers;
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use harness::SessionId;
 use harness::store::{
     Appended, Batch, Claimed, DueRequest, DueSessions, Filter, InboxSeq, Lease, Listing, Message,
     Page, ReadRequest, Released, Remove, Sent, SessionStore, StoreError,
 };
+use harness::{SessionId, UtcMillis};
 use harness_store::{FileStoreOptions, Sync};
 
 /// Where sessions are kept.
@@ -112,6 +112,11 @@ pub fn mark(dir: &Path, url: &str) {
     std::fs::write(dir.join(MARK), url).unwrap();
 }
 
+/// The URL of the store of this directory.
+pub fn marked(dir: &Path) -> String {
+    std::fs::read_to_string(dir.join(MARK)).unwrap_or_default()
+}
+
 #[cfg(any(feature = "postgres", feature = "redis"))]
 fn server(variable: &str) -> String {
     std::env::var(variable)
@@ -139,8 +144,8 @@ fn clear_redis(url: &str) {
 
 /// What happens to a session in a store.
 pub enum Moment<'a> {
-    /// It is to be claimed, and another run holds it.
-    Busy,
+    /// It is to be claimed, and another run holds it, until then at least.
+    Busy(UtcMillis),
     /// Entries are about to be appended, or an inbox message to be sent.
     Before(Option<&'a Batch<'a>>),
     /// They are, and no one has been notified of it.
@@ -164,7 +169,7 @@ impl Store {
     /// The servers always flush.
     pub async fn open(dir: &Path, sync: bool) -> Self {
         let sync = if sync { Sync::Flush } else { Sync::Never };
-        let url = std::fs::read_to_string(dir.join(MARK)).unwrap_or_default();
+        let url = marked(dir);
         let store: Arc<dyn SessionStore> = match url.split_once(':').unwrap_or_default().0 {
             #[cfg(feature = "sqlite")]
             "sqlite" => {
@@ -203,8 +208,8 @@ impl Store {
 impl SessionStore for Store {
     async fn claim(&self, session: &SessionId, ttl: Duration) -> Result<Claimed, StoreError> {
         let claimed = self.store.claim(session, ttl).await;
-        if let Err(StoreError::Busy { .. }) = claimed {
-            self.at(session, Moment::Busy).await;
+        if let Err(StoreError::Busy { until, .. }) = claimed {
+            self.at(session, Moment::Busy(until)).await;
         }
         claimed
     }

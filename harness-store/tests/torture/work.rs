@@ -30,6 +30,8 @@ pub fn play(role: &str, dir: &Path) {
         "approver" => runtime().block_on(crate::approvals::approver(dir)),
         "family" => runtime().block_on(crate::children::worker(dir)),
         "signer" => runtime().block_on(crate::children_apart::signer(dir)),
+        "sleeper" => runtime().block_on(crate::timers::sleeper(dir)),
+        "walker" => runtime().block_on(crate::long::walker(dir)),
         "worker" => runtime().block_on(crate::workers::worker(dir)),
         other => panic!("no such role: {other}"),
     }

@@ -1,5 +1,5 @@
 //! Workers in processes of their own: one is killed at work, or drained by a signal, or its server is
-//! killed.
+//! killed or cannot be reached.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -260,6 +260,7 @@ fn crash_loop(kind: Kind) {
 #[cfg(feature = "postgres")]
 #[test]
 fn a_worker_survives_the_end_of_its_postgres() {
+    let _alone = crate::alone();
     let server = crate::postgres_server::Server::start();
     server_killed(&server.url(), || server.kill(), || server.restart());
 }
@@ -269,13 +270,46 @@ fn a_worker_survives_the_end_of_its_postgres() {
 fn a_worker_survives_the_end_of_its_redis() {
     use crate::redis_server::{SAFE, Server};
 
+    let _alone = crate::alone();
     let server = Server::start(SAFE);
     server_killed(&server.url(), || server.kill(), || server.restart());
 }
 
+/// The common server, through a proxy of this process.
+#[cfg(any(feature = "postgres", feature = "redis"))]
+fn disconnected(kind: Kind) {
+    let _alone = crate::alone();
+    let dir = Place::new("workers disconnected", None);
+    kind.choose(dir.path());
+    let url = crate::store::marked(dir.path());
+    let (_, address) = url.rsplit_once('@').or_else(|| url.split_once("://")).unwrap();
+    let address = address.split('/').next().unwrap();
+    let runtime = crate::work::runtime();
+    let proxy = runtime.block_on(crate::proxy::Proxy::new(address.parse().unwrap()));
+    let down = || {
+        proxy.there.send_replace(false);
+        proxy.cut();
+    };
+    let up = || {
+        proxy.there.send_replace(true);
+    };
+    server_killed(&url.replace(address, &proxy.address.to_string()), down, up);
+}
+
+#[cfg(feature = "postgres")]
+#[test]
+fn a_worker_survives_cuts_of_the_network_to_postgres() {
+    disconnected(Kind::Postgres);
+}
+
+#[cfg(feature = "redis")]
+#[test]
+fn a_worker_survives_cuts_of_the_network_to_redis() {
+    disconnected(Kind::Redis);
+}
+
 #[cfg(any(feature = "postgres", feature = "redis"))]
 fn server_killed(url: &str, kill: impl Fn(), restart: impl Fn()) {
-    let _alone = crate::alone();
     let dir = Place::new("workers without a server", None);
     crate::store::mark(dir.path(), url);
     let jobs = Jobs::new(dir);
