@@ -79,7 +79,9 @@ class Class(Kind):
             if slots is not None and type(slots) is not str:
                 slots = [s for s in slots if type(s) is str]
             virtual = registered(walk, cls)
-            kept = [k for k in ("__dict__", "__weakref__") if k in MAPPING(cls)]
+            # A class with slots that is made from another may hold a descriptor of that one.
+            held = MAPPING(cls)
+            kept = [k for k in ("__dict__", "__weakref__") if k in held and own_slot(cls, k, held[k])]
             walk.extra(lambda line=line: line)
             head.append((_NAME(cls), _QUALNAME(cls), walk.name(type(cls)), bases, keys, slots, kept, len(virtual)))
             kids += values
