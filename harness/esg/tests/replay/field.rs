@@ -161,7 +161,7 @@ fn settings_of_scikit_learn_are_versioned() {
 fn an_image_changes_with_what_is_drawn_on_it() {
     let make = "image = Image.new('RGB', (8, 6), 'white')\nboard = ImageDraw.Draw(image)";
     let steps = [
-        ("imports", "from PIL import Image, ImageDraw, ImageFile"),
+        ("imports", "from PIL import Image, ImageDraw"),
         ("make", make),
         ("draw", "board.point((1, 1), fill='red')"),
         ("read", "color = image.getpixel((1, 1))"),
@@ -170,4 +170,49 @@ fn an_image_changes_with_what_is_drawn_on_it() {
     graph.edit(|program| program.replace("draw", "board.point((1, 1), fill='blue')")).unwrap();
     assert!(ran(&mut graph).contains(&"read".to_owned()));
     assert_eq!(graph.value("color").unwrap().repr, "(0, 0, 255)");
+}
+
+/// The worker reads an image through a function that imports a module: the step's imports are its own.
+#[test]
+fn a_step_that_imports_and_makes_an_image_is_made_again() {
+    let steps = [
+        (
+            "make",
+            "from PIL import Image, ImageDraw\nimage = Image.new('RGB', (8, 6), 'white')\n\
+             board = ImageDraw.Draw(image)",
+        ),
+        ("draw", "board.point((1, 1), fill='red')"),
+        ("read", "color = image.getpixel((1, 1))"),
+    ];
+    let Some(mut graph) = program(&steps) else { return };
+    edit(&mut graph, "draw", "red", "blue");
+    assert_eq!(graph.value("color").unwrap().repr, "(0, 0, 255)");
+    edit(&mut graph, "make", "white", "black");
+    edit(&mut graph, "draw", "blue", "red");
+    assert_eq!(graph.value("color").unwrap().repr, "(255, 0, 0)");
+}
+
+/// Functions of packages import modules when they are first needed: a format of images, a codec.
+#[test]
+fn submodules_that_a_library_imports_late_are_there_after_edits() {
+    let steps = [
+        ("make", "from PIL import Image\nimage = Image.new('RGB', (4, 4), 'red')"),
+        ("save", "image.save('a.png')"),
+        ("look", "import PIL\nseen = hasattr(PIL, 'PngImagePlugin')"),
+        (
+            "use",
+            "info = PIL.PngImagePlugin.PngInfo()\ninfo.add_text('k', 'v')\nn = len(info.chunks)",
+        ),
+        ("read", "color = Image.open('a.png').getpixel((0, 0))"),
+        ("encode", "import codecs\ntext = 'é'.encode('utf-7')"),
+        ("decode", "import encodings\nback = text.decode('utf-7'), hasattr(encodings, 'utf_7')"),
+    ];
+    let Some(mut graph) = program(&steps) else { return };
+    edit(&mut graph, "use", "'v'", "'w'");
+    edit(&mut graph, "encode", "'é'", "'ü'");
+    edit(&mut graph, "decode", "back =", "again =");
+    edit(&mut graph, "make", "red", "blue");
+    assert_eq!(graph.value("color").unwrap().repr, "(0, 0, 255)");
+    assert_eq!(graph.value("seen").unwrap().repr, "True");
+    edit(&mut graph, "save", "image.save", "n = 1\nimage.save");
 }

@@ -59,3 +59,28 @@ class PackagesTest(unittest.TestCase):
                 self.assertNotIn("p:import/xml.sax.saxutils", reply["wrote"])
                 reply = worker.run("exec('import xml.dom.minidom', {}, {})")
                 self.assertIn("p:import/xml.dom.minidom", reply["wrote"])
+
+    def test_what_the_worker_makes_a_package_load_is_no_part_of_the_state(self):
+        kept = (
+            "class Kept:\n    def __getstate__(self):\n"
+            "        from . import press\n        return {'text': press.TEXT}\n"
+        )
+        press = "from . import deep\nTEXT = 'a'\n"
+        tests = [
+            ("from PIL import kept\nk = kept.Kept()", {"p:import/PIL.kept"}),
+            # It is loaded now. The same step, made again, leaves the same.
+            ("from PIL import kept\nk = kept.Kept()", {"p:import/PIL.kept"}),
+            ("k = kept.Kept()", set()),
+            ("m = k.__getstate__()", set()),
+        ]
+        with tempfile.TemporaryDirectory() as home:
+            # Values of a package of this name are pickled.
+            put(f"{home}/PIL", **{"__init__.py": "", "kept.py": kept, "press.py": press, "deep.py": ""})
+            with Worker(path=[home]) as worker:
+                for source, wrote in tests:
+                    reply = worker.run(source)
+                    for field, expected in (("wrote", wrote), ("reads", set())):
+                        found = {name for name in reply[field] if name.startswith("p:import/")}
+                        if field == "reads":
+                            found &= {"p:import/PIL.press", "p:import/PIL.deep"}
+                        self.assertEqual(found, expected, (field, source))

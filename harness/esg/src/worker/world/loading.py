@@ -4,7 +4,7 @@ import os
 import sys
 from functools import partial
 
-from _harness.values.compat import FileFinder as _FileFinder, bootstrap as _bootstrap
+from _harness.values.compat import FileFinder as _FileFinder, bootstrap as _bootstrap, caller
 from _harness.world.boundary import Boundary
 
 _type = type
@@ -15,6 +15,7 @@ _lexists = os.path.lexists
 # Its frames count as those of the code that imports.
 _IMPORTING = ("importlib", "importlib._bootstrap", "importlib._bootstrap_external", "_frozen_importlib",
               "_frozen_importlib_external")
+_HERE = ("_harness.world.loading", "_harness.world.submodules")
 
 
 def look_again():
@@ -34,6 +35,17 @@ def _hidden(code):
     return code.replace(co_filename="<frozen importlib._bootstrap>")
 
 
+def _by_package():
+    """Whether a module of a package asks for an import, not the worker."""
+    frame = caller(2)
+    while frame is not None:
+        name = frame.f_globals.get("__name__")
+        if name not in _IMPORTING and name not in _HERE:
+            return type(name) is str and not name.startswith("_harness.")
+        frame = frame.f_back
+    return False
+
+
 class Loading:
     """The part of `Modules` that stands in the import system."""
 
@@ -47,7 +59,7 @@ class Loading:
         def _find_and_load(name, import_):
             return load(real, name, import_)
 
-        for function in (_find_and_load, Loading._load, Loading._load_package, Boundary.apart):
+        for function in (_find_and_load, Loading._load, Loading._load_beside, Loading._load_package, Boundary.apart):
             function.__code__ = _hidden(function.__code__)
         _bootstrap._find_and_load = _find_and_load
 
@@ -57,7 +69,7 @@ class Loading:
             submodules.imported(name)
             return real(name, import_)
         if not events.running or events.busy:
-            return submodules.load(real, name, import_)
+            return self._load_beside(real, name, import_)
         boundary = self.boundary
         if not boundary.strict and boundary.is_package(name):
             return self._load_package(real, name, import_)
@@ -76,6 +88,19 @@ class Loading:
             self._quietly(self._note_new)
             if not self.imports and boundary.strict:
                 self._quietly(self.after_load)
+
+    def _load_beside(self, real, name, import_):
+        """Loads a module while no code of a step runs. What functions of packages load there, such as
+        those that give the content of a value, is no part of the state: only the first value that is
+        read in this worker loads it."""
+        submodules = self.submodules
+        if submodules.loading() or not _by_package():
+            return submodules.load(real, name, import_)
+        before = set(_loaded)
+        try:
+            return submodules.load(real, name, import_, False)
+        finally:
+            submodules.lazy.update(one for one in _loaded if one not in before)
 
     def _load_package(self, real, name, import_):
         """Loads a package, or a module of one."""

@@ -151,7 +151,8 @@ class Modules(Loading, Scratch):
         """Determines what the step used: `traits` describes what its code names, `values` are the
         objects its reads are bound to. Completes `touched` and `changed`."""
         if len(_loaded) != self._count:
-            self._note_new()
+            # That this looks at them is no look of the step.
+            self._quietly(self._note_new)
         touched = self.touched
         for name in traits.imports:
             self._touch(name)

@@ -171,6 +171,10 @@ class Submodules:
 
     # Queries.
 
+    def loading(self):
+        """Whether a module is being loaded."""
+        return bool(self._loading)
+
     def is_own(self, name):
         """Whether it is a submodule that exists only if some code loads it."""
         parent = name.rpartition(".")[0]
