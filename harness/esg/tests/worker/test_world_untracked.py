@@ -144,6 +144,29 @@ class PackagesTest(WorldTest):
         answers = self.session(TRACKED[1], TRACKED[3], "x = [1]")
         self.assertEqual([answer["clock"] for answer in answers], [True, True, False])
 
+    def test_a_socket_that_ends_with_its_step_is_external_work(self):
+        serve = (
+            "import socket, threading\nserver = socket.socket()\nserver.bind(('127.0.0.1', 0))\nserver.listen()\n"
+            "def answer():\n    with server.accept()[0] as taken:\n        taken.sendall(b'hello')\n"
+            "t = threading.Thread(target=answer)\nt.start()\n"
+            "with socket.create_connection(server.getsockname()) as c:\n    said = c.recv(9)\n"
+            "t.join()\nserver.close()\nprint(said)"
+        )
+        http = (
+            "import threading, urllib.request\nfrom http.server import BaseHTTPRequestHandler, HTTPServer\n"
+            "class H(BaseHTTPRequestHandler):\n    def do_GET(self):\n        self.send_response(200)\n"
+            "        self.end_headers()\n        self.wfile.write(b'ok')\n    def log_message(self, *_):\n        pass\n"
+            "server = HTTPServer(('127.0.0.1', 0), H)\nt = threading.Thread(target=server.serve_forever)\nt.start()\n"
+            "page = urllib.request.urlopen(f'http://127.0.0.1:{server.server_port}/').read()\n"
+            "server.shutdown()\nt.join()\nserver.server_close()\nprint(page)"
+        )
+        for source, out in ((serve, "b'hello'\n"), (http, "b'ok'\n")):
+            answer = self.session(source)[0]
+            self.assertEqual((answer["error"], answer["out"], answer["untracked"]), (None, out, []))
+            self.assertTrue(answer["clock"])
+        answer = self.session("import socket\nserver = socket.socket()\nserver.bind(('127.0.0.1', 0))")[0]
+        self.assertIn("socket.bind", [found["what"] for found in answer["untracked"]])
+
     def test_another_process_may_read_every_file(self):
         answers = self.session("open('a', 'w').write('1')", "import subprocess\ndone = subprocess.run(['true'])")
         self.assertIn("f:a", answers[1]["reads"])

@@ -93,7 +93,7 @@ NOTED = ATTRIBUTES | DEFINED | _FUNCTION_NAMES
 
 # Reported regardless of the caller.
 ALWAYS = frozenset(
-    "os.exec os.fork os.forkpty os.kill os.killpg os.startfile pty.spawn socket.bind socket.sethostname "
+    "os.exec os.fork os.forkpty os.kill os.killpg os.startfile pty.spawn socket.sethostname "
     "mmap.__new__ resource.setrlimit resource.prlimit signal.pthread_kill shutil.chown os.lockf "
     "sqlite3.load_extension sqlite3.enable_load_extension code.__interact builtins.breakpoint "
     "sys.addaudithook".split()
@@ -102,7 +102,7 @@ ALWAYS = frozenset(
 THREADS = frozenset(("_thread.start_new_thread", "_thread.start_joinable_thread"))
 PROCESSES = frozenset(("subprocess.Popen", "os.system", "os.posix_spawn", "os.spawn", "webbrowser.open"))
 SOCKETS = frozenset(
-    "socket.connect socket.sendto socket.sendmsg socket.getaddrinfo socket.gethostbyname "
+    "socket.bind socket.connect socket.sendto socket.sendmsg socket.getaddrinfo socket.gethostbyname "
     "socket.gethostbyaddr socket.getnameinfo".split()
 )
 # Reported if called by the program's own code.
@@ -202,7 +202,7 @@ class Watch:
     def _socket(self, event, _args):
         direct, line = self.events.asker(("socket", "_socket"))
         if direct:
-            self.report(event, line)
+            self.external.setdefault(event, line)
 
     def _install(self):
         """Constructs without an audit event: hashes of addresses and, before 3.12, threads."""
