@@ -63,6 +63,30 @@ fn an_edit_of_a_program_on_frames_runs_what_it_must() {
     assert_eq!(after, ["extra", "query", "mean", "plot", "report"]);
 }
 
+/// `eval` of pandas looks names up in the frames of its callers.
+#[test]
+fn names_in_expressions_for_pandas_are_read() {
+    let steps = [
+        ("imports", "import pandas as pd\ndf = pd.DataFrame({'a': [1, 2, 3]})"),
+        ("low", "low = 1"),
+        ("factor", "factor = 10"),
+        ("scaled", "scaled = df.eval('a * @factor').tolist()"),
+        (
+            "above",
+            "def above(frame):\n    return pd.eval('frame.a > low').tolist()\nmask = above(df)",
+        ),
+        ("both", "both = pd.eval('low + factor')"),
+    ];
+    let Some(mut graph) = program(&steps) else { return };
+    // On Python 3.11 pandas asks for all names at once.
+    let after = edit(&mut graph, "factor", "10", "20");
+    assert!(["scaled", "both"].iter().all(|step| after.iter().any(|ran| ran == step)), "{after:?}");
+    assert_eq!(graph.value("scaled").unwrap().repr, "[20, 40, 60]");
+    let after = edit(&mut graph, "low", "1", "2");
+    assert!(["above", "both"].iter().all(|step| after.iter().any(|ran| ran == step)), "{after:?}");
+    assert_eq!(graph.value("mask").unwrap().repr, "[False, False, True]");
+}
+
 #[test]
 fn estimators_that_hold_each_other_stay_shared() {
     let steps = [

@@ -16,6 +16,13 @@ fn readers(dir: &Path) -> Vec<(&'static str, String)> {
     vec![
         ("open", format!("open_ = open({path}).read()")),
         ("relative", format!("import os\nrelative = open(os.path.relpath({path})).read()")),
+        (
+            "home",
+            format!(
+                "import os\nfolder = os.path.expanduser('~')\n\
+                 home = open(os.path.expanduser('~/' + os.path.relpath({path}, folder))).read()"
+            ),
+        ),
         ("pathlib", format!("import pathlib\npathlib_ = pathlib.Path({path}).read_text()")),
         ("exists", format!("import os\nexists = os.path.exists({dir} + '/more')")),
         ("missing", format!("import os\nmissing = os.path.isdir({dir} + '/folder')")),
@@ -69,6 +76,7 @@ fn a_change_of_a_file_elsewhere_runs_its_readers_again() {
     for (name, value) in [
         ("open_", "'two'"),
         ("relative", "'two'"),
+        ("home", "'two'"),
         ("pathlib_", "'two'"),
         ("exists", "True"),
         ("missing", "True"),
