@@ -3,15 +3,15 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use opentelemetry::trace::{SpanKind, Status};
 use opentelemetry::{Array, Key, KeyValue, StringValue, Value};
 use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::error::{OTelSdkError, OTelSdkResult};
+use opentelemetry_sdk::error::OTelSdkResult;
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 
+use crate::queue::Losses;
 use crate::semconv::{self, Names};
 
 /// The longest text of an attribute, in bytes.
@@ -37,13 +37,13 @@ pub struct Conventions<E> {
     exporter: E,
     names: Names,
     redact: Option<Redact>,
-    lost: AtomicU64,
+    losses: Arc<Losses>,
 }
 
 impl<E: SpanExporter> Conventions<E> {
     /// Wraps an exporter.
     pub fn new(exporter: E) -> Self {
-        Self { exporter, names: Names::default(), redact: None, lost: AtomicU64::new(0) }
+        Self { exporter, names: Names::default(), redact: None, losses: Arc::default() }
     }
 
     /// Sets which names are used.
@@ -73,6 +73,11 @@ impl<E: SpanExporter> Conventions<E> {
 
     pub(crate) fn with_redact(mut self, redact: Option<Redact>) -> Self {
         self.redact = redact;
+        self
+    }
+
+    pub(crate) fn with_losses(mut self, losses: Arc<Losses>) -> Self {
+        self.losses = losses;
         self
     }
 
@@ -193,13 +198,10 @@ pub(crate) fn of_model(model: &str) -> [KeyValue; 2] {
 
 impl<E: SpanExporter> SpanExporter for Conventions<E> {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
-        let spans = batch.len() as u64;
+        let leaving = self.losses.leaving(batch.len());
         let batch = batch.into_iter().map(|span| self.convert(span)).collect();
         let exported = self.exporter.export(batch).await;
-        match &exported {
-            Ok(()) => self.lost.store(0, Ordering::Relaxed),
-            Err(error) => self.report(spans, error),
-        }
+        leaving.end(exported.as_ref().err());
         exported
     }
 
@@ -217,21 +219,9 @@ impl<E: SpanExporter> SpanExporter for Conventions<E> {
 }
 
 impl<E> Conventions<E> {
-    /// The first failure after a success is reported; the others are counted.
-    fn report(&self, spans: u64, error: &OTelSdkError) {
-        if self.lost.fetch_add(spans, Ordering::Relaxed) == 0 {
-            tracing::warn!(
-                target: "harness_otel",
-                spans,
-                %error,
-                "failed to export spans, they are lost (more failures are not reported until an export succeeds)"
-            );
-        }
-    }
-
-    /// The spans that were lost since the last export that succeeded.
+    /// How many spans could not be exported.
     pub fn lost(&self) -> u64 {
-        self.lost.load(Ordering::Relaxed)
+        self.losses.lost()
     }
 }
 

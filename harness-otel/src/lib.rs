@@ -23,8 +23,8 @@
 //! # }
 //! ```
 //!
-//! With the feature `http`, `.http("http://localhost:4318")` exports to a receiver by OTLP. A program that
-//! has a `tracing` subscriber [adds a layer](Builder::layer) to it instead.
+//! `.http("http://localhost:4318")` and `.grpc("http://localhost:4317")` export to a receiver by OTLP, with
+//! the features of these names. A program that has a `tracing` subscriber [adds a layer](Builder::layer) to it instead.
 //!
 //! # Spans
 //!
@@ -75,18 +75,23 @@
 //! # Without a receiver
 //!
 //! A receiver that is slow, down or restarted does not delay a run. At most 8,192 spans wait for it;
-//! further ones are dropped, and that an export failed is reported once, as a warning, until one
-//! succeeds.
+//! further ones are dropped. A loss is reported once, as a warning, until an export succeeds; all losses
+//! are [counted](Telemetry::lost).
 
 mod console;
 mod export;
 mod metrics;
+#[cfg(any(feature = "http", feature = "grpc"))]
+mod otlp;
 mod propagate;
+mod queue;
 pub mod semconv;
 mod setup;
+mod telemetry;
 
 pub use console::Console;
 pub use export::Conventions;
 pub use metrics::Metrics;
 pub use semconv::Names;
-pub use setup::{Builder, SetupError, ShutdownError, Telemetry};
+pub use setup::{Builder, SetupError};
+pub use telemetry::{ShutdownError, Telemetry};

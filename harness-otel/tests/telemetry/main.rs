@@ -9,7 +9,12 @@
 )]
 
 mod metrics;
+mod drops;
 mod points;
+#[cfg(all(feature = "http", feature = "grpc"))]
+mod receiver;
 mod rig;
 mod setup;
 mod spans;
+#[cfg(all(feature = "http", feature = "grpc"))]
+mod wire;

@@ -137,6 +137,20 @@ where
         .agent(name, ())
 }
 
+#[derive(Question, Serialize, Deserialize)]
+#[question(answer = bool, name = "send")]
+pub struct Sending {
+    pub to: String,
+}
+
+/// Asks whether to send it.
+pub fn asking() -> Agent<(), Doc> {
+    only("bot", |_, cx: Cx<()>| async move {
+        let sent = cx.ask("send", Sending { to: "a secret".to_owned() }).await?;
+        Ok(Doc::update().sent(sent))
+    })
+}
+
 /// Counts what was exported by the end.
 #[derive(Clone, Debug, Default)]
 pub struct Kept(pub std::sync::Arc<std::sync::Mutex<Vec<SpanData>>>);

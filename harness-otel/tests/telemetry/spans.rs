@@ -10,7 +10,7 @@ use harness::prelude::*;
 use harness::store::MemoryStore;
 use opentelemetry::trace::TraceId;
 
-use crate::rig::{Doc, Traced, line, only};
+use crate::rig::{Doc, Traced, asking, line, only};
 
 fn talk() -> Transcript {
     Transcript::from_iter([user("a secret")])
@@ -66,19 +66,6 @@ async fn a_step_that_panics_is_an_error() {
     let agent = only("bot", |_, _| async move { panic!("a secret") });
     agent.run(Doc::update(), ()).session("s").await.unwrap();
     insta::assert_snapshot!(traced.tree());
-}
-
-#[derive(Question, Serialize, Deserialize)]
-#[question(answer = bool, name = "send")]
-struct Send {
-    to: String,
-}
-
-fn asking() -> Agent<(), Doc> {
-    only("bot", |_, cx: Cx<()>| async move {
-        let sent = cx.ask("send", Send { to: "a secret".to_owned() }).await?;
-        Ok(Doc::update().sent(sent))
-    })
 }
 
 /// A run that asks is no error; the run that resumes the session has a trace of its own and a link.
