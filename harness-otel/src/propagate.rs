@@ -44,7 +44,12 @@ impl Propagate for W3c {
             // A span that has begun keeps its parent.
             let _ = span.set_parent(context);
         } else {
-            let relation = vec![KeyValue::new(semconv::RELATION, "previous")];
+            let name = match relation {
+                Relation::Answer => "answer",
+                Relation::Input => "input",
+                _ => "previous",
+            };
+            let relation = vec![KeyValue::new(semconv::RELATION, name)];
             span.add_link_with_attributes(context.span().span_context().clone(), relation);
         }
     }

@@ -3,7 +3,8 @@
 use bytes::{Bytes, BytesMut};
 use futures_core::Stream;
 use harness::llm::{CallCx, LlmError, LlmErrorKind, ModelId, TimeoutPhase};
-use reqwest::header::HeaderMap;
+use harness::observe::trace;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Response, StatusCode, redirect};
 use std::future::Future;
 use std::sync::OnceLock;
@@ -107,6 +108,7 @@ impl Transport {
             let error = LlmError::new(kind).with_model(model.clone()).because(error.without_url());
             NoResponse::NotSent(error.with_detail("the request cannot be built"))
         };
+        let headers = with_trace(headers);
         let request = self.client().map_err(setup)?.post(url).headers(headers).body(body);
         let clock = Clock { deadline: cx.deadline().map(Instant::from_std), model: model.clone() };
         let limit = (self.timeouts.first_byte, TimeoutPhase::Headers);
@@ -133,6 +135,16 @@ impl Transport {
         };
         Ok(Body { response, clock, idle: self.timeouts.idle, read: 0 })
     }
+}
+
+/// Adds the context of the current span, which is that of the model call, if it is sampled.
+fn with_trace(mut headers: HeaderMap) -> HeaderMap {
+    for (name, value) in trace::current() {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {
+            headers.entry(name).or_insert(value);
+        }
+    }
+    headers
 }
 
 /// Limits what is waited for.

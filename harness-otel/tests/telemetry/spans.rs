@@ -82,6 +82,29 @@ async fn a_run_that_resumes_a_session_links_to_the_run_before() {
     insta::assert_snapshot!(traced.tree());
 }
 
+/// The store keeps where an answer was given and an input was sent, and no more of it.
+#[tokio::test]
+async fn a_run_links_to_where_it_was_answered_and_where_its_input_was_sent() {
+    use tracing::Instrument as _;
+
+    let traced = Traced::new();
+    let store = MemoryStore::new();
+    let agent = asking().store(store.clone());
+    let asked = agent.run(Doc::update(), ()).session("s").await.unwrap();
+    let Outcome::Interrupted(waiting) = asked else { panic!("{asked:?}") };
+    let question = waiting.questions[0].id.clone();
+    let sessions = harness::Sessions::new(store.clone());
+    let answers = Answers::json(question, true.into());
+    let answer = sessions.answer_json("s", answers);
+    answer.instrument(tracing::info_span!("request with the answer")).await.unwrap();
+    let input = Doc::update().lines(["more".to_owned()]);
+    let queue = agent.enqueue("s", input).input_id("next").into_future();
+    queue.instrument(tracing::info_span!("request with the input")).await.unwrap();
+    let asked = agent.resume("s", Answers::none(), ()).await.unwrap();
+    assert!(matches!(asked, Outcome::Interrupted(_)), "the next turn asks too");
+    insta::assert_snapshot!(traced.tree());
+}
+
 #[tokio::test]
 async fn a_run_is_a_part_of_the_request_that_started_it() {
     let traced = Traced::new();

@@ -3,6 +3,7 @@
 use super::error::McpErrorKind;
 use super::progress::{Call, Reports};
 use super::server::{Http, Limits, Server, Stdio, Transport};
+use harness::observe::trace;
 use harness::llm::ToolCallId;
 use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
@@ -184,8 +185,13 @@ impl Link {
         let mut options = PeerRequestOptions::with_timeout(server.limits.idle)
             .reset_timeout_on_progress()
             .with_max_total_timeout(server.limits.call);
-        if let Some(meta) = &server.meta {
-            options = options.with_meta(RequestMetaObject::from(meta()));
+        let traced = trace::current().into_iter().map(|(name, value)| (name, value.into()));
+        let mut meta: serde_json::Map<String, serde_json::Value> = traced.collect();
+        if let Some(fields) = &server.meta {
+            meta.extend(fields());
+        }
+        if !meta.is_empty() {
+            options = options.with_meta(RequestMetaObject::from(meta));
         }
         let handle = {
             let _sending = self.reports.sending.lock().await;

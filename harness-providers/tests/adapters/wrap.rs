@@ -138,3 +138,25 @@ async fn a_budget_counts_the_cost_of_an_adapter() {
     assert_eq!((model.spent().cost_micros, tally.spend().cost_micros), (Some(100), Some(100)));
     assert_eq!(one.seen().len(), 2);
 }
+
+#[tokio::test]
+async fn a_request_carries_the_context_of_its_span() {
+    use tracing::Instrument as _;
+    use tracing_subscriber::layer::SubscriberExt as _;
+
+    let answers = || of_gemini(json!([{"text": "yes"}]));
+    let server = server([answers(), answers()]).await;
+    let model = gemini(&server);
+    let talk = Transcript::from_iter([user("well?")]);
+    let (_telemetry, layer) = harness_otel::Telemetry::builder("test").layer().unwrap();
+    let _subscribed = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
+    let asking = async {
+        ask(&model, &talk).await;
+        harness::observe::trace::current().remove("traceparent").unwrap()
+    };
+    let context = asking.instrument(tracing::info_span!("asking")).await;
+    ask(&model, &talk).await;
+    let heads: Vec<String> = server.seen().into_iter().map(|(head, _)| head).collect();
+    assert!(heads[0].contains(&format!("traceparent: {context}")), "{heads:?}");
+    assert!(!heads[1].contains("traceparent"), "{heads:?}");
+}

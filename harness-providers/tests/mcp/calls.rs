@@ -3,6 +3,7 @@
 use crate::process::{Place, WAYS, Way};
 use crate::{call, text};
 use harness::llm::{EffectClass, Image, Part, Tool, ToolFailure, ToolName, ToolOutcome, ToolSet};
+use harness::observe::trace;
 use harness_providers::mcp::{Client, Limits, Progress};
 use serde_json::{Map, json};
 use std::sync::{Arc, Mutex};
@@ -89,6 +90,31 @@ async fn a_call_carries_the_fields_of_the_caller(tools: &ToolSet, way: Way) {
     let old = matches!(way, Way::StdioInitialize | Way::HttpInitialize);
     let version = if old { "2025-11-25" } else { "2026-07-28" };
     assert_eq!(about, format!("{version} 00-1-2-01"));
+}
+
+/// The fields of the caller come first.
+#[tokio::test]
+async fn a_call_carries_the_context_of_its_span() {
+    use tracing::Instrument as _;
+    use tracing_subscriber::layer::SubscriberExt as _;
+
+    let place = Place::new(Way::Stdio).await;
+    let given = place
+        .server("t")
+        .meta(|| Map::from_iter([("traceparent".to_owned(), json!("00-1-2-01"))]));
+    let (_telemetry, layer) = harness_otel::Telemetry::builder("test").layer().unwrap();
+    let _subscribed = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
+    for (server, own) in [(place.server("t"), true), (given, false)] {
+        let client = Client::connect([server]).await.unwrap();
+        let calling = async {
+            let context = trace::current().remove("traceparent").unwrap();
+            (text(&call(&client.tools(), "t_trace", json!({})).await), context)
+        };
+        let (about, context) = calling.instrument(tracing::info_span!("calling")).await;
+        let expected = if own { &*context } else { "00-1-2-01" };
+        assert!(about.ends_with(expected), "{about}");
+        client.close().await;
+    }
 }
 
 #[tokio::test]

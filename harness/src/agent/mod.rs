@@ -345,7 +345,8 @@ impl<C: Context, S: State> Agent<C, S> {
                 Verdict::Repeats => {}
                 Verdict::Resolves(value, digest) => {
                     let Answer { id, by, at, .. } = answer;
-                    let resolution = Resolution::Answered { value, digest, by, at };
+                    let trace = crate::observe::trace::origin();
+                    let resolution = Resolution::Answered { value, digest, by, at, trace };
                     resolved.push(Resolved { id, resolution, inbox: InboxSeq(0) });
                 }
                 Verdict::Left(_) => {

@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::clock::UtcMillis;
 use crate::id::{Fence, InterruptId, SessionId};
+use crate::observe::trace::{Carrier, origin};
 use crate::session::{Digest, InputKey, Resolution, Resolved};
 use crate::store::{InboxSeq, Message, StoredMessage};
 
@@ -49,12 +50,18 @@ pub(crate) struct Given {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) by: Option<String>,
     pub(crate) at: UtcMillis,
+    /// The context of the span in which it was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) trace: Option<Carrier>,
 }
 
 /// The input of a turn: an update of the state, as JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Input {
     pub(crate) update: Value,
+    /// The context of the span in which it was sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) trace: Option<Carrier>,
 }
 
 /// A message that is not applied yet.
@@ -117,7 +124,7 @@ impl Body {
         at: UtcMillis,
     ) -> Message {
         let digest = Digest::of(&value);
-        let given = Given { value, digest: digest.clone(), by, at };
+        let given = Given { value, digest: digest.clone(), by, at, trace: origin() };
         let digest = format!("answer/{digest}");
         Self::Answer(given).message(interrupt_key(id), digest, Some(id.clone()))
     }
@@ -136,7 +143,7 @@ impl Body {
 
     pub(crate) fn input(id: &str, update: Value) -> Message {
         let digest = Digest::of(&update).to_string();
-        Self::Input(Input { update }).message(input_key(id), digest, None)
+        Self::Input(Input { update, trace: origin() }).message(input_key(id), digest, None)
     }
 
     /// The same input, where the message under its key carries none.
@@ -172,8 +179,8 @@ impl Body {
     /// How the message resolves its interrupt.
     fn resolution(self) -> Option<Resolution> {
         match self {
-            Self::Answer(Given { value, digest, by, at }) => {
-                Some(Resolution::Answered { value, digest, by, at })
+            Self::Answer(Given { value, digest, by, at, trace }) => {
+                Some(Resolution::Answered { value, digest, by, at, trace })
             }
             Self::Expired => Some(Resolution::Expired),
             Self::Withdrawn => Some(Resolution::Withdrawn),

@@ -28,6 +28,10 @@ pub enum Relation {
     Parent,
     /// It continues the session after it: the run before.
     Previous,
+    /// It continues because of it: where an answer was given.
+    Answer,
+    /// It begins a turn because of it: where an input was queued.
+    Input,
 }
 
 /// Knows the contexts of spans. There is at most one in a process.
@@ -53,7 +57,8 @@ pub trait Propagate: Send + Sync + 'static {
     /// no spans of steps and calls.
     fn capture(&self, span: &Span) -> Option<Carrier>;
 
-    /// Relates a span that was just made to another one.
+    /// Relates a span to another one: to a [parent](Relation::Parent) when it was just made, to the
+    /// others at any time.
     fn relate(&self, span: &Span, to: &Carrier, relation: Relation);
 
     /// The work that a span stands for is over, although tasks may still hold the span.
@@ -61,6 +66,9 @@ pub trait Propagate: Send + Sync + 'static {
         let _ = span;
     }
 }
+
+/// The largest trace that a session keeps, in bytes of JSON.
+pub(crate) const MAX_TRACE: usize = 1024;
 
 static INSTALLED: OnceLock<Box<dyn Propagate>> = OnceLock::new();
 
@@ -73,6 +81,13 @@ pub fn install(propagate: impl Propagate) -> bool {
 /// [installed](install).
 pub fn current() -> Carrier {
     installed().and_then(|it| it.capture(&Span::current())).unwrap_or_default()
+}
+
+/// The context of the current span, to keep with an answer or an input that is given here.
+pub(crate) fn origin() -> Option<Carrier> {
+    let carrier = current();
+    let bytes: usize = carrier.iter().map(|(name, value)| name.len() + value.len()).sum();
+    (!carrier.is_empty() && bytes <= MAX_TRACE).then_some(carrier)
 }
 
 pub(crate) fn installed() -> Option<&'static dyn Propagate> {

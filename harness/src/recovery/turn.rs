@@ -16,6 +16,7 @@ use crate::inbox::{
 };
 use crate::journal::{When, read};
 use crate::run::{Begin, Kind, OnBusy, Outcome, QueueStatus, Queued, RunError, reduce};
+use crate::observe::trace::Carrier;
 use crate::session::{
     Change, Digest, FORMAT, InputKey, Opened, Recorded, RunStarted, Salt, Session, check_value,
 };
@@ -68,6 +69,8 @@ pub(super) struct Turn<S> {
     pub(super) changes: Vec<Change>,
     /// Inputs may wait that were passed over before.
     pub(super) look_back: bool,
+    /// Where the input was sent, if it waited in the inbox.
+    pub(super) origin: Option<Carrier>,
 }
 
 /// Starts a turn: of a new session, or of one that has ended.
@@ -280,7 +283,8 @@ impl<C: Context, S: State> Taker<C, S> {
             adopted.into_iter().map(|adopted| Change::Adopted(Box::new(adopted))).collect();
         changes.push(self.turn_started(ops, named));
         let Recorded { session, state: stored } = recorded;
-        let turn = Turn { opened: None, session, stored, state, changes, look_back };
+        let origin = None;
+        let turn = Turn { opened: None, session, stored, state, changes, look_back, origin };
         Ok(Meaning::Turn(Box::new(turn)))
     }
 
@@ -295,7 +299,7 @@ impl<C: Context, S: State> Taker<C, S> {
         let session = Box::new(Session::opened(&opened));
         let changes = vec![self.turn_started(ops, named)];
         let opened = Some(Box::new(opened));
-        Ok(Turn { opened, session, stored, state, changes, look_back: false })
+        Ok(Turn { opened, session, stored, state, changes, look_back: false, origin: None })
     }
 
     fn turn_started(&self, ops: Vec<crate::state::Op>, named: Option<&Named>) -> Change {
@@ -312,9 +316,9 @@ impl<C: Context, S: State> Taker<C, S> {
         turn: Turn<S>,
         named: Option<Named>,
     ) -> Result<Taken<C, S>, RunError> {
-        let Turn { opened, session, stored, state, changes, look_back } = turn;
+        let Turn { opened, session, stored, state, changes, look_back, origin } = turn;
         let (guard, start) = claimed.into_start(stored, session.inbox);
-        let begin = Begin { look_back, ..Begin::default() };
+        let begin = Begin { look_back, origin, ..Begin::default() };
         // Nothing can be sent to a session that is about to begin: until its input has its id in the
         // inbox, the log says so.
         let input = named.filter(|named| named.chosen && opened.is_some());

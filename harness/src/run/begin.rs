@@ -2,6 +2,7 @@
 
 use crate::clock::UtcMillis;
 use crate::id::InterruptId;
+use crate::observe::trace::{Carrier, Relation};
 use crate::observe::{Cause, EventKind};
 use crate::session::{Resolution, Resolved, Session, StepRef};
 use crate::store::Phase;
@@ -15,6 +16,8 @@ pub(crate) struct Begin {
     pub(crate) resumed: bool,
     /// Why.
     pub(crate) cause: Cause,
+    /// Where the input was sent that begins the turn, if it waited in the inbox.
+    pub(crate) origin: Option<Carrier>,
     /// The interrupts that were resolved since the last run.
     pub(crate) answered: Vec<Answered>,
     /// Whether an earlier run of this turn may have passed over inputs in the inbox.
@@ -39,7 +42,7 @@ impl Begin {
             }
             _ => Cause::Resume,
         };
-        Self { resumed: true, cause, answered, look_back: true }
+        Self { resumed: true, cause, answered, look_back: true, origin: None }
     }
 }
 
@@ -48,6 +51,7 @@ pub(crate) struct Answered {
     id: InterruptId,
     by: Option<String>,
     expired: bool,
+    trace: Option<Carrier>,
 }
 
 impl Answered {
@@ -56,14 +60,26 @@ impl Answered {
             id: it.id.clone(),
             by: it.resolution.by(),
             expired: it.resolution == Resolution::Expired,
+            trace: match &it.resolution {
+                Resolution::Answered { trace, .. } => trace.clone(),
+                _ => None,
+            },
         };
         resolved.iter().map(answered).collect()
     }
 }
 
 impl RunCore {
+    /// Relates the run's span to one of those who cause what it does.
+    pub(super) fn relate(&self, to: Option<&Carrier>, relation: Relation) {
+        if let (Some(spans), Some(to)) = (&self.spans, to) {
+            spans.relate(to, relation);
+        }
+    }
+
     pub(super) fn publish_answered(&self, answered: Vec<Answered>) {
-        for Answered { id, by, expired } in answered {
+        for Answered { id, by, expired, trace } in answered {
+            self.relate(trace.as_ref(), Relation::Answer);
             self.publish(None, || EventKind::Answered { id, by, expired });
         }
     }

@@ -16,6 +16,7 @@ use crate::context::Context;
 use crate::graph::{Budget, Executable, Limit, Program, Wiring};
 use crate::journal::Journal;
 use crate::observe::EventKind;
+use crate::observe::trace::Relation;
 use crate::question::BreakpointAt;
 use crate::session::{Resolution, Timer, check_ops};
 use crate::state::{Op, Ops, State};
@@ -161,7 +162,8 @@ impl<C: Context, S: State> Driver<C, S> {
     fn begin(&mut self, wiring: &Wiring) {
         let timed = self.budget(wiring).wall.is_some() || wiring.finally.is_some();
         self.clock = timed.then(Instant::now);
-        let Begin { resumed, cause, answered, .. } = std::mem::take(&mut self.begin);
+        let Begin { resumed, cause, answered, origin, .. } = std::mem::take(&mut self.begin);
+        self.core.relate(origin.as_ref(), Relation::Input);
         self.core.publish(None, || {
             let trace = self.core.session(|session| session.trace.clone());
             EventKind::RunStarted { resumed, cause, trace }

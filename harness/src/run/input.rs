@@ -10,6 +10,7 @@ use crate::inbox::{
 };
 use crate::journal::When;
 use crate::observe::Cause;
+use crate::observe::trace::Carrier;
 use crate::session::{Change, Digest, End, InputKey, RunStarted, check_ops};
 use crate::state::{Op, Ops, State, of_json};
 use crate::store::{InboxSeq, Released};
@@ -104,7 +105,7 @@ impl<C: Context, S: State> Driver<C, S> {
             return false;
         }
         let (cause, answered) = (Cause::Child, Vec::new());
-        self.begin = Begin { resumed: true, cause, answered, look_back: true };
+        self.begin = Begin { resumed: true, cause, answered, look_back: true, origin: None };
         self.look_back = true;
         true
     }
@@ -133,7 +134,7 @@ impl<C: Context, S: State> Driver<C, S> {
         }
         if settled {
             let cause = Cause::Answer;
-            self.begin = Begin { resumed: true, cause, answered, look_back: true };
+            self.begin = Begin { resumed: true, cause, answered, look_back: true, origin: None };
             self.look_back = true;
         } else {
             self.core.publish_answered(answered);
@@ -158,9 +159,10 @@ impl<C: Context, S: State> Driver<C, S> {
                 note_applied(&**store, session, current, digest.as_ref()).await.ok()?;
             }
             let named = InputKey { digest: Digest::of(&input.update), key };
+            let origin = input.trace.clone();
             match fold_input(&*self.state, input) {
                 Ok((state, ops)) => {
-                    if self.begin_turn(named, seq, state, ops).await {
+                    if self.begin_turn(named, seq, state, ops, origin).await {
                         return Some(true);
                     }
                 }
@@ -177,15 +179,19 @@ impl<C: Context, S: State> Driver<C, S> {
         inbox: InboxSeq,
         state: S,
         ops: Vec<Op>,
+        origin: Option<Carrier>,
     ) -> bool {
         let start = self.program.graph.wiring.start;
-        let run = RunStarted::turn(self.core.ids.run.clone(), start, ops, Some(named), inbox);
+        let turn = RunStarted::turn(self.core.ids.run.clone(), start, ops, Some(named), inbox);
+        // It is the same run, to which later ones refer.
+        let trace = self.core.session(|session| session.trace.clone());
+        let run = RunStarted { trace, ..turn };
         let recorded = self.core.record(Change::RunStarted(Box::new(run)));
         if self.write(recorded, When::Kept).await.is_some() {
             return false;
         }
         self.state = Arc::new(state);
-        self.begin = Begin { resumed: true, ..Begin::default() };
+        self.begin = Begin { resumed: true, origin, ..Begin::default() };
         true
     }
 }

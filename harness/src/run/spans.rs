@@ -9,12 +9,9 @@ use tracing::{Level, Span, enabled, info, info_span};
 
 use crate::id::{Position, Seq};
 use crate::llm::{CallId, Spend, ToolCallId};
-use crate::observe::trace::{Relation, carried, installed};
+use crate::observe::trace::{Carrier, MAX_TRACE, Relation, carried, installed};
 use crate::observe::{End, EventKind};
 use crate::step::{Failure, Ids, Place};
-
-/// The largest trace that a session keeps, in bytes of JSON.
-pub(crate) const MAX_TRACE: usize = 1024;
 
 /// The span of a run, before the run begins.
 pub(crate) struct RunSpan {
@@ -115,6 +112,11 @@ fn end(span: &Span) {
     }
 }
 
+/// OpenTelemetry has no unsigned numbers: of these, `tracing-opentelemetry` makes text.
+fn whole(number: impl TryInto<i64>) -> i64 {
+    number.try_into().unwrap_or(i64::MAX)
+}
+
 fn failed(span: &Span, failure: &Failure) {
     span.record("error_kind", failure.kind.name());
     span.record("outcome", "failed");
@@ -132,7 +134,7 @@ fn spend(span: &Span, spent: &Spend) {
     ];
     for (name, value) in fields {
         if let Some(value) = value {
-            span.record(name, value);
+            span.record(name, whole(value));
         }
     }
 }
@@ -145,6 +147,13 @@ impl Spans {
     /// The span of a step or an item.
     pub(super) fn step(&self, place: Place) -> Span {
         self.open().step(place, &self.run).clone()
+    }
+
+    /// Relates the run to a span that caused what it does next.
+    pub(super) fn relate(&self, to: &Carrier, relation: Relation) {
+        if let Some(propagate) = installed() {
+            propagate.relate(&self.run, to, relation);
+        }
     }
 
     /// The span of a model call.
@@ -248,8 +257,8 @@ impl Spans {
                 parent: &self.run,
                 "harness.step",
                 step = name,
-                position = place.position.0,
-                attempt = place.attempt,
+                position = whole(place.position.0),
+                attempt = whole(place.attempt),
                 outcome = Empty,
                 signal = Empty,
                 next = Empty,
@@ -262,9 +271,9 @@ impl Spans {
                 parent: open.step(Place { item: None, ..place }, &self.run),
                 "harness.item",
                 step = name,
-                position = place.position.0,
-                item,
-                attempt = place.attempt,
+                position = whole(place.position.0),
+                item = whole(item),
+                attempt = whole(place.attempt),
                 outcome = Empty,
                 error_kind = Empty,
                 seq = Empty,
@@ -291,7 +300,7 @@ impl Spans {
                     }
                 }
                 self.run.record("end", how);
-                self.run.record("steps", steps);
+                self.run.record("steps", whole(*steps));
                 spend(&self.run, spent);
                 if let Some(signal) = end.signal() {
                     self.run.record("signal", signal);
@@ -312,8 +321,8 @@ impl Spans {
 /// What an event says of the span of its step or call.
 fn record(span: &Span, stored: Option<(Seq, u64)>, kind: &EventKind) {
     if let Some((seq, bytes)) = stored {
-        span.record("seq", seq.0);
-        span.record("bytes", bytes);
+        span.record("seq", whole(seq.0));
+        span.record("bytes", whole(bytes));
     }
     match kind {
         EventKind::Custom(payload) => {
@@ -345,7 +354,8 @@ fn record(span: &Span, stored: Option<(Seq, u64)>, kind: &EventKind) {
             }
         }
         EventKind::Retrying { failure, after_ms } => {
-            let (error_kind, attempts) = (failure.kind.name(), failure.attempts);
+            let (error_kind, attempts) = (failure.kind.name(), whole(failure.attempts));
+            let after_ms = whole(*after_ms);
             info!(target: "harness", parent: span, error_kind, attempts, after_ms, "retrying");
         }
         EventKind::Asked { interrupt } => {
@@ -353,10 +363,10 @@ fn record(span: &Span, stored: Option<(Seq, u64)>, kind: &EventKind) {
             info!(target: "harness", parent: span, interrupt, question, "asked");
         }
         EventKind::TimerStarted { due, .. } => {
-            info!(target: "harness", parent: span, due = due.0, "timer started");
+            info!(target: "harness", parent: span, due = whole(due.0), "timer started");
         }
         EventKind::TimerFired { .. } => info!(target: "harness", parent: span, "timer fired"),
-        EventKind::Planned { items } => info!(target: "harness", parent: span, items, "planned"),
+        EventKind::Planned { items } => info!(target: "harness", parent: span, items = whole(*items), "planned"),
         EventKind::ItemDone { failure: Some(failure) } | EventKind::Diverted { failure, .. } => {
             failed(span, failure);
         }

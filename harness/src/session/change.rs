@@ -358,6 +358,9 @@ pub enum Resolution {
         by: Option<String>,
         /// When the answer was given.
         at: UtcMillis,
+        /// The context of the span in which it was given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        trace: Option<BTreeMap<String, String>>,
     },
     /// It was not answered in time.
     Expired,

@@ -16,7 +16,7 @@ use crate::run::breakpoints::Breakpoints;
 use crate::run::effects::current_parent;
 use crate::run::error::{Kind, RunError};
 use crate::run::parent::Parent;
-use crate::run::spans::MAX_TRACE;
+use crate::observe::trace::MAX_TRACE;
 use crate::run::stop::StopSignal;
 
 /// What to do if another run holds the session.
