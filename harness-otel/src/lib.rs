@@ -41,11 +41,14 @@
 //!
 //! Spans that the program and its libraries make in a step are in the step's span, those of a model's
 //! adapter in that of its call. A span is exported within a second of its end, and all spans of a run
-//! that has settled are over, also where a task still holds one.
+//! that has settled are over, also where a task still holds one. A task that outlives the step or the run
+//! that started it has traces of its own, with links to them.
 //!
 //! A run that waits for an answer, or was stopped, is not an error. The run that resumes it, maybe in
 //! another process and days later, has a trace of its own, with a link to the run before: the session
-//! keeps the context. [`RunRequest::trace`](harness::RunRequest::trace) makes a run a part of the trace
+//! keeps the context. It also has links to where the answer was given, or the input of its turn was sent,
+//! if that was in a span. Requests to models and to MCP servers carry the context of their call.
+//! [`RunRequest::trace`](harness::RunRequest::trace) makes a run a part of the trace
 //! of a request.
 //!
 //! Whether a run is sampled is decided once, when it begins. One that is not has no spans of steps and
@@ -65,7 +68,7 @@
 //! | `gen_ai.execute_tool.duration` | seconds of a tool call | tool, outcome, error |
 //! | `gen_ai.invoke_agent.duration` | seconds of a run | agent, end, error |
 //! | `harness.step.duration` | seconds of a step or an item | agent, step, outcome |
-//! | `harness.commits`, `harness.commit.size` | commits, and bytes of the log | agent |
+//! | `harness.commits`, `harness.commit.size` | commits, and the sizes of their entries in the log | agent |
 //! | `harness.interrupts` | questions asked, resolved, expired | agent, state |
 //! | `harness.retries` | attempts that are repeated | agent, error |
 //! | `harness.lease.losses` | runs that have lost their session | agent |
@@ -80,6 +83,7 @@
 
 mod console;
 mod export;
+mod late;
 mod metrics;
 #[cfg(any(feature = "http", feature = "grpc"))]
 mod otlp;

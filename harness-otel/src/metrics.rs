@@ -38,6 +38,19 @@ const TOKENS: [f64; 14] = [
     67_108_864.0,
 ];
 
+const BYTES: [f64; 10] = [
+    64.0,
+    256.0,
+    1024.0,
+    4096.0,
+    16384.0,
+    65536.0,
+    262_144.0,
+    1_048_576.0,
+    4_194_304.0,
+    16_777_216.0,
+];
+
 /// An observer that makes metrics of the events of runs: pass it to `.observe(..)` of a harness or an
 /// agent. Cheap to clone.
 ///
@@ -53,7 +66,7 @@ struct Inner {
     runs: Histogram<f64>,
     steps: Histogram<f64>,
     commits: Counter<u64>,
-    bytes: Counter<u64>,
+    bytes: Histogram<u64>,
     interrupts: Counter<u64>,
     retries: Counter<u64>,
     lost: Counter<u64>,
@@ -125,7 +138,11 @@ impl Metrics {
             runs: duration(semconv::AGENT_DURATION),
             steps: duration(semconv::STEP_DURATION),
             commits: counter(semconv::COMMITS),
-            bytes: meter.u64_counter(semconv::COMMIT_BYTES).with_unit("By").build(),
+            bytes: meter
+                .u64_histogram(semconv::COMMIT_BYTES)
+                .with_unit("By")
+                .with_boundaries(BYTES.to_vec())
+                .build(),
             interrupts: counter(semconv::INTERRUPTS),
             retries: counter(semconv::RETRIES),
             lost: counter(semconv::LEASE_LOSSES),
@@ -169,9 +186,6 @@ impl Inner {
     fn on_event(&self, event: &Event) {
         let mut state = self.state();
         let agent = state.attribute(semconv::AGENT, event.agent.as_str());
-        if let Some(bytes) = event.bytes {
-            self.bytes.add(bytes, std::slice::from_ref(&agent));
-        }
         match &event.kind {
             EventKind::RunStarted { .. } => self.run(&mut state, event, agent),
             EventKind::StepStarted => {
@@ -181,6 +195,9 @@ impl Inner {
             }
             EventKind::Committed { .. } => {
                 self.commits.add(1, std::slice::from_ref(&agent));
+                if let Some(bytes) = event.bytes {
+                    self.bytes.record(bytes, std::slice::from_ref(&agent));
+                }
                 self.step(&mut state, event, agent, "committed");
             }
             EventKind::ItemDone { failure } => {

@@ -39,8 +39,7 @@ impl Losses {
     /// Whether there is room for a span that is over. If not, it is lost.
     fn enter(&self) -> bool {
         let more = |pending| (pending < MOST_PENDING).then_some(pending + 1);
-        let entered =
-            self.pending.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok();
+        let entered = self.pending.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok();
         if !entered {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }

@@ -120,7 +120,7 @@ pub const RELATION: &str = "harness.relation";
 pub const STEP_DURATION: &str = "harness.step.duration";
 /// Counts commits.
 pub const COMMITS: &str = "harness.commits";
-/// Counts the bytes of commits.
+/// A histogram of the sizes of the entries of commits, in bytes.
 pub const COMMIT_BYTES: &str = "harness.commit.size";
 /// Counts interrupts by their [state](INTERRUPT_STATE).
 pub const INTERRUPTS: &str = "harness.interrupts";

@@ -21,6 +21,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::console::Console;
 use crate::export::{Conventions, Redact};
+use crate::late::Late;
 use crate::metrics::Metrics;
 use crate::propagate::W3c;
 use crate::queue::Queue;
@@ -230,7 +231,7 @@ impl Builder {
         };
         let metrics = Metrics::new(&meters.meter_with_scope(scope()), names);
         let spans = tracing_opentelemetry::layer()
-            .with_tracer(traces.tracer_with_scope(scope()))
+            .with_tracer(Late(traces.tracer_with_scope(scope())))
             .with_location(false)
             .with_threads(false)
             .with_level(false)

@@ -87,7 +87,8 @@ impl Open {
         let meters = self.meters.clone();
         let metrics = spawn(move || meters.shutdown_with_timeout(within))?;
         let spans = self.traces.shutdown_with_timeout(within);
-        let metrics = metrics.join().map_err(|_| ShutdownError("the export panicked".to_owned()))?;
+        let metrics =
+            metrics.join().map_err(|_| ShutdownError("the export panicked".to_owned()))?;
         // An export that fails at the end is no error for the SDK.
         let lost = lost(&self.losses) - before;
         spans?;

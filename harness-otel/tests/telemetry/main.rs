@@ -8,8 +8,8 @@
     clippy::panic
 )]
 
-mod metrics;
 mod drops;
+mod metrics;
 mod points;
 #[cfg(all(feature = "http", feature = "grpc"))]
 mod receiver;

@@ -3,8 +3,9 @@
 use harness::llm::scripted::{fail, say};
 use harness::llm::{LlmError, LlmErrorKind, Scripted, ToolSet, Usage};
 use harness::prelude::*;
+use harness::store::MemoryStore;
 
-use crate::rig::{Doc, Traced, line, only};
+use crate::rig::{Doc, Traced, asking, line, only};
 
 #[tokio::test]
 async fn metrics_follow_the_events_of_runs() {
@@ -30,6 +31,22 @@ async fn metrics_follow_the_events_of_runs() {
     let mut points = traced.points();
     points.remove("harness.commit.size");
     insta::assert_snapshot!(format!("{points:#?}"));
+}
+
+/// Only entries of commits count, and these once.
+#[tokio::test]
+async fn the_size_of_each_commit_is_recorded() {
+    let traced = Traced::new();
+    let agent = asking().store(MemoryStore::new()).observe(traced.telemetry.metrics());
+    let asked = agent.run(Doc::update(), ()).session("s").await.unwrap();
+    let Outcome::Interrupted(waiting) = asked else { panic!("{asked:?}") };
+    let answers = Answers::json(waiting.questions[0].id.clone(), true.into());
+    agent.resume("s", answers, ()).await.unwrap().ended().unwrap();
+    let points = traced.points();
+    assert_eq!(points["harness.commit.size"], ["agent.name=bot: 1 times"]);
+    let expected =
+        ["agent.name=bot interrupt.state=asked: 1", "agent.name=bot interrupt.state=resolved: 1"];
+    assert_eq!(points["harness.interrupts"], expected);
 }
 
 #[tokio::test]

@@ -194,3 +194,31 @@ async fn spans_are_over_when_the_run_has_settled() {
     agent.run(Doc::update(), ()).session("s").await.unwrap().ended().unwrap();
     assert_eq!(traced.spans().len(), 2);
 }
+
+/// Its trace is not that of the run, whose spans are over, and it is one trace.
+#[tokio::test]
+async fn a_task_that_outlives_its_run_has_a_trace_of_its_own_with_a_link() {
+    use tracing::Instrument as _;
+
+    let traced = Traced::new();
+    let (settled, wait) = tokio::sync::watch::channel(false);
+    let (done, ended) = std::sync::mpsc::channel();
+    let agent = only("bot", move |_, _| {
+        let (mut wait, done) = (wait.clone(), done.clone());
+        let task = async move {
+            wait.wait_for(|settled| *settled).await.unwrap();
+            tracing::info_span!("late").in_scope(|| {
+                tracing::info_span!("inside").in_scope(|| {});
+            });
+            done.send(()).unwrap();
+        };
+        tokio::spawn(task.in_current_span());
+        async move { line("done") }
+    });
+    agent.run(Doc::update(), ()).session("s").await.unwrap().ended().unwrap();
+    settled.send_replace(true);
+    while ended.try_recv().is_err() {
+        tokio::task::yield_now().await;
+    }
+    insta::assert_snapshot!(traced.tree());
+}

@@ -3,8 +3,8 @@
 use harness::llm::scripted::say;
 use harness::llm::{Scripted, ToolSet, Usage};
 use harness::prelude::*;
-use harness_store::FileStore;
 use harness_otel::{Builder, Telemetry};
+use harness_store::FileStore;
 use serde_json::{Value, json};
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::layer::SubscriberExt as _;

@@ -3,8 +3,8 @@
 use super::error::McpErrorKind;
 use super::progress::{Call, Reports};
 use super::server::{Http, Limits, Server, Stdio, Transport};
-use harness::observe::trace;
 use harness::llm::ToolCallId;
+use harness::observe::trace;
 use reqwest::Url;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::{

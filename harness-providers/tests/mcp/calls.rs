@@ -99,9 +99,8 @@ async fn a_call_carries_the_context_of_its_span() {
     use tracing_subscriber::layer::SubscriberExt as _;
 
     let place = Place::new(Way::Stdio).await;
-    let given = place
-        .server("t")
-        .meta(|| Map::from_iter([("traceparent".to_owned(), json!("00-1-2-01"))]));
+    let given =
+        place.server("t").meta(|| Map::from_iter([("traceparent".to_owned(), json!("00-1-2-01"))]));
     let (_telemetry, layer) = harness_otel::Telemetry::builder("test").layer().unwrap();
     let _subscribed = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
     for (server, own) in [(place.server("t"), true), (given, false)] {

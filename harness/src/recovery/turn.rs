@@ -15,8 +15,8 @@ use crate::inbox::{
     reserve_input, send_all, send_expired, summary,
 };
 use crate::journal::{When, read};
-use crate::run::{Begin, Kind, OnBusy, Outcome, QueueStatus, Queued, RunError, reduce};
 use crate::observe::trace::Carrier;
+use crate::run::{Begin, Kind, OnBusy, Outcome, QueueStatus, Queued, RunError, reduce};
 use crate::session::{
     Change, Digest, FORMAT, InputKey, Opened, Recorded, RunStarted, Salt, Session, check_value,
 };

@@ -366,7 +366,9 @@ fn record(span: &Span, stored: Option<(Seq, u64)>, kind: &EventKind) {
             info!(target: "harness", parent: span, due = whole(due.0), "timer started");
         }
         EventKind::TimerFired { .. } => info!(target: "harness", parent: span, "timer fired"),
-        EventKind::Planned { items } => info!(target: "harness", parent: span, items = whole(*items), "planned"),
+        EventKind::Planned { items } => {
+            info!(target: "harness", parent: span, items = whole(*items), "planned")
+        }
         EventKind::ItemDone { failure: Some(failure) } | EventKind::Diverted { failure, .. } => {
             failed(span, failure);
         }

@@ -12,11 +12,11 @@ use crate::state::State;
 use crate::step::{BoxFuture, StepName};
 
 use super::Outcome;
+use crate::observe::trace::MAX_TRACE;
 use crate::run::breakpoints::Breakpoints;
 use crate::run::effects::current_parent;
 use crate::run::error::{Kind, RunError};
 use crate::run::parent::Parent;
-use crate::observe::trace::MAX_TRACE;
 use crate::run::stop::StopSignal;
 
 /// What to do if another run holds the session.
