@@ -164,16 +164,18 @@ impl<E: SpanExporter> Conventions<E> {
     fn clean(&self, attributes: &mut Vec<KeyValue>) {
         attributes.retain_mut(|attribute| {
             let Value::String(text) = &attribute.value else { return true };
+            let is_content = semconv::CONTENT.contains(&attribute.key.as_str());
+            let most = if is_content { usize::MAX } else { MAX_TEXT };
             let mut kept = match &self.redact {
-                None if text.as_str().len() <= MAX_TEXT => return true,
+                None if text.as_str().len() <= most => return true,
                 None => text.as_str().to_owned(),
                 Some(redact) => match redact(attribute.key.as_str(), text.as_str()) {
                     Some(text) => text,
                     None => return false,
                 },
             };
-            if kept.len() > MAX_TEXT {
-                kept.truncate(kept.floor_char_boundary(MAX_TEXT));
+            if kept.len() > most {
+                kept.truncate(kept.floor_char_boundary(most));
                 kept.push('…');
             }
             attribute.value = Value::String(StringValue::from(kept));

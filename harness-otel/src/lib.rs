@@ -55,7 +55,9 @@
 //! calls, which then cost nothing.
 //!
 //! Prompts, replies, arguments, results, questions, answers and messages of errors are not exported.
-//! Errors have their kind. What spans of other crates contain can be [redacted](Builder::redact).
+//! Errors have their kind. [`Builder::content`] exports the messages of model calls, and the arguments and
+//! results of tool calls; they, and what spans of other crates contain, can be
+//! [redacted](Builder::redact).
 //!
 //! # Metrics
 //!
@@ -82,6 +84,7 @@
 //! are [counted](Telemetry::lost).
 
 mod console;
+mod content;
 mod export;
 mod late;
 mod metrics;

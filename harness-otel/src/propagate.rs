@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use harness::observe::trace::{Carrier, Propagate, Relation};
+use harness::observe::trace::{Carrier, Content, Propagate, Relation};
 use opentelemetry::KeyValue;
 use opentelemetry::propagation::TextMapPropagator as _;
 use opentelemetry::trace::TraceContextExt as _;
@@ -52,6 +52,10 @@ impl Propagate for W3c {
             let relation = vec![KeyValue::new(semconv::RELATION, name)];
             span.add_link_with_attributes(context.span().span_context().clone(), relation);
         }
+    }
+
+    fn content(&self, span: &Span, content: Content<'_>) {
+        crate::content::record(span, content);
     }
 
     fn end(&self, span: &Span) {

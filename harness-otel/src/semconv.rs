@@ -43,6 +43,19 @@ pub const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
 pub const TOOL: &str = "gen_ai.tool.name";
 /// The id of a tool call.
 pub const TOOL_CALL: &str = "gen_ai.tool.call.id";
+/// The messages of a request, as JSON.
+pub const INPUT_MESSAGES: &str = "gen_ai.input.messages";
+/// The reply, as JSON.
+pub const OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
+/// The system prompt, as JSON.
+pub const SYSTEM_INSTRUCTIONS: &str = "gen_ai.system_instructions";
+/// The arguments of a tool call.
+pub const TOOL_ARGUMENTS: &str = "gen_ai.tool.call.arguments";
+/// The result of a tool call.
+pub const TOOL_RESULT: &str = "gen_ai.tool.call.result";
+/// The attributes that have the content of calls, which are cut where they are made.
+pub(crate) const CONTENT: [&str; 5] =
+    [INPUT_MESSAGES, OUTPUT_MESSAGES, SYSTEM_INSTRUCTIONS, TOOL_ARGUMENTS, TOOL_RESULT];
 /// Tokens of the input.
 pub const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
 /// Tokens of the output.

@@ -20,6 +20,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 use crate::console::Console;
+use crate::content::Capture;
 use crate::export::{Conventions, Redact};
 use crate::late::Late;
 use crate::metrics::Metrics;
@@ -65,6 +66,7 @@ pub struct Builder {
     names: Names,
     redact: Option<Redact>,
     ratio: f64,
+    content: usize,
     grace: Duration,
     spans: Vec<MakeQueue>,
     readers: Vec<AddReader>,
@@ -80,6 +82,7 @@ impl Builder {
             names: Names::default(),
             redact: None,
             ratio: 1.0,
+            content: 0,
             grace: GRACE,
             spans: Vec::new(),
             readers: Vec::new(),
@@ -114,6 +117,18 @@ impl Builder {
         redact: impl Fn(&str, &str) -> Option<String> + Send + Sync + 'static,
     ) -> Self {
         self.redact = Some(Arc::new(redact));
+        self
+    }
+
+    /// Exports the messages of model calls, and the arguments and results of tool calls, too: each
+    /// attribute up to so many bytes. A text that is longer is cut, and of messages the last are
+    /// exported. Without it, none are.
+    ///
+    /// They may contain what persons said, and secrets: [`redact`](Self::redact) sees them as the
+    /// attributes `gen_ai.input.messages`, `gen_ai.output.messages`, `gen_ai.system_instructions`,
+    /// `gen_ai.tool.call.arguments` and `gen_ai.tool.call.result`.
+    pub fn content(mut self, most_bytes: usize) -> Self {
+        self.content = most_bytes;
         self
     }
 
@@ -209,7 +224,8 @@ impl Builder {
         S: Subscriber + for<'span> LookupSpan<'span>,
     {
         let (this, runtime) = self.connect()?;
-        let Self { service, attributes, names, redact, ratio, grace, spans, readers, .. } = this;
+        let Self { service, attributes, names, redact, ratio, content, .. } = this;
+        let Self { grace, spans, readers, .. } = this;
         let resource =
             Resource::builder().with_service_name(service).with_attributes(attributes).build();
         let sampler = Sampler::ParentBased(Box::new(Sampler::TraceIdRatioBased(ratio)));
@@ -243,7 +259,7 @@ impl Builder {
         harness::observe::trace::install(W3c::new());
         let open = Open { traces, meters, losses: losses.clone(), _runtime: runtime };
         let telemetry = Telemetry { metrics, losses, grace, open: Some(open) };
-        Ok((telemetry, spans.with_filter(filter)))
+        Ok((telemetry, Capture { most: content }.and_then(spans).with_filter(filter)))
     }
 }
 
@@ -253,6 +269,7 @@ impl fmt::Debug for Builder {
             .field("service", &self.service)
             .field("names", &self.names)
             .field("ratio", &self.ratio)
+            .field("content", &self.content)
             .field("grace", &self.grace)
             .finish_non_exhaustive()
     }

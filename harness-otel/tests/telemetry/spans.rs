@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use harness::llm::scripted::{fail, say};
 use harness::llm::{
-    EffectClass, LlmError, LlmErrorKind, Scripted, ToolCall, ToolError, ToolSet, Usage, tool,
+    EffectClass, LlmError, LlmErrorKind, Request, Scripted, ToolCall, ToolError, ToolSet, Usage,
+    tool,
 };
 use harness::prelude::*;
 use harness::store::MemoryStore;
+use harness_otel::Builder;
 use opentelemetry::trace::TraceId;
 
 use crate::rig::{Doc, Traced, asking, line, only};
@@ -49,6 +51,43 @@ async fn calls_in_parallel_are_in_the_span_of_their_step() {
     });
     agent.run(Doc::update(), ()).session("s").await.unwrap().ended().unwrap();
     insta::assert_snapshot!(traced.tree());
+}
+
+fn calling(tool_says: &str, model: Scripted) -> Agent<(), Doc> {
+    let said = tool_says.to_owned();
+    let find = move |_: serde_json::Value| {
+        let said = said.clone();
+        async move { Ok::<_, ToolError>(said) }
+    };
+    let tools = ToolSet::builder().with(tool("find", "Finds", find)).build().unwrap();
+    only("bot", move |_, cx: Cx<()>| {
+        let (model, tools) = (model.clone(), tools.clone());
+        async move {
+            let talk = Transcript::from_iter([user("the first"), user("é".repeat(100))]);
+            let request = Request::new(talk.sealed().unwrap()).system("be kind");
+            let reply = cx.llm(&model).request(request).await?;
+            cx.call_tools(&tools, reply.calls().cloned()).await?;
+            line("done")
+        }
+    })
+}
+
+/// Off by default; then cut, the last messages first, and seen by the redaction.
+#[tokio::test]
+async fn the_content_of_calls_is_exported_if_it_is_asked_for() {
+    let model =
+        || Scripted::new([say("well").and_call("find", serde_json::json!({"what": "a canary"}))]);
+    let run = async |builder: fn(Builder) -> Builder| {
+        let traced = Traced::of(builder);
+        let agent = calling("found a canary", model());
+        agent.run(Doc::update(), ()).session("s").await.unwrap().ended().unwrap();
+        traced.tree()
+    };
+    let off = run(|builder| builder).await;
+    assert!(!off.contains("canary") && !off.contains("messages"), "{off}");
+    let on =
+        run(|builder| builder.content(150).redact(|_, text| Some(text.replace("canary", "***"))));
+    insta::assert_snapshot!(on.await);
 }
 
 #[tokio::test]

@@ -17,6 +17,8 @@ use std::sync::OnceLock;
 use serde_json::{Map, Value};
 use tracing::Span;
 
+use crate::llm::{Reply, Request, ToolCall, ToolOutcome};
+
 /// The context of a span as text that other processes read: `traceparent`, `tracestate`.
 pub type Carrier = BTreeMap<String, String>;
 
@@ -32,6 +34,20 @@ pub enum Relation {
     Answer,
     /// It begins a turn because of it: where an input was queued.
     Input,
+}
+
+/// What a model call or a tool call contains. No span has it, unless a [`Propagate`] adds it.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Content<'a> {
+    /// The request of a model call.
+    Request(&'a Request<'a>),
+    /// Its reply.
+    Reply(&'a Reply),
+    /// A tool call.
+    Call(&'a ToolCall),
+    /// Its outcome.
+    Outcome(&'a ToolOutcome),
 }
 
 /// Knows the contexts of spans. There is at most one in a process.
@@ -60,6 +76,11 @@ pub trait Propagate: Send + Sync + 'static {
     /// Relates a span to another one: to a [parent](Relation::Parent) when it was just made, to the
     /// others at any time.
     fn relate(&self, span: &Span, to: &Carrier, relation: Relation);
+
+    /// What the call of a span contains. Called in the run's thread, for runs that are sampled.
+    fn content(&self, span: &Span, content: Content<'_>) {
+        let _ = (span, content);
+    }
 
     /// The work that a span stands for is over, although tasks may still hold the span.
     fn end(&self, span: &Span) {

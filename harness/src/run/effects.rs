@@ -14,8 +14,9 @@ use tracing::Span;
 use crate::clock::UtcMillis;
 use crate::id::SessionId;
 use crate::journal::Broken;
-use crate::llm::{CallId, Delta, EffectClass, Reply, Spend, ToolCall};
+use crate::llm::{CallId, Delta, EffectClass, Reply, Request, Spend, ToolCall};
 use crate::observe::EventKind;
+use crate::observe::trace::Content;
 use crate::session::{AskedInterrupt, Change, EffectDone, EffectRecord, Intent, Resolution, Timer};
 use crate::step::{
     Answer, AskReply, Asked, CallEnd, EffectScope, Effects, Failure, Guard, Ids, OnceReply,
@@ -24,6 +25,7 @@ use crate::step::{
 
 use super::core::{Live, RunCore};
 use super::parent::{Parent, ParentRun};
+use super::spans::Spans;
 use super::stop::StopSignal;
 use super::transition::{budget_at, overspent};
 
@@ -71,7 +73,14 @@ impl Effects for RunCore {
         (call, span)
     }
 
+    fn request(&self, span: &Span, request: &Request<'_>) {
+        Spans::content(span, Content::Request(request));
+    }
+
     fn end_call(&self, place: Place, call: CallId, ended: CallEnd<'_>) {
+        if let (Some(spans), Ok(reply)) = (&self.spans, ended.reply) {
+            Spans::content(&spans.call(&call), Content::Reply(reply));
+        }
         self.publish(Some(place), || super::reports::call_ended(call, ended));
     }
 
@@ -89,10 +98,15 @@ impl Effects for RunCore {
             tool: call.name.clone(),
             class,
         });
-        self.spans.as_ref().map_or_else(Span::none, |spans| spans.tool(place, &call.id))
+        let span = self.spans.as_ref().map_or_else(Span::none, |spans| spans.tool(place, &call.id));
+        Spans::content(&span, Content::Call(call));
+        span
     }
 
     fn end_tool(&self, place: Place, call: &ToolCall, ended: ToolEnd<'_>) {
+        if let Some(spans) = &self.spans {
+            Spans::content(&spans.tool(place, &call.id), Content::Outcome(ended.outcome));
+        }
         self.publish(Some(place), || super::reports::tool_ended(call, ended));
     }
 

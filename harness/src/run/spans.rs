@@ -9,7 +9,7 @@ use tracing::{Level, Span, enabled, info, info_span};
 
 use crate::id::{Position, Seq};
 use crate::llm::{CallId, Spend, ToolCallId};
-use crate::observe::trace::{Carrier, MAX_TRACE, Relation, carried, installed};
+use crate::observe::trace::{Carrier, Content, MAX_TRACE, Relation, carried, installed};
 use crate::observe::{End, EventKind};
 use crate::step::{Failure, Ids, Place};
 
@@ -153,6 +153,15 @@ impl Spans {
     pub(super) fn relate(&self, to: &Carrier, relation: Relation) {
         if let Some(propagate) = installed() {
             propagate.relate(&self.run, to, relation);
+        }
+    }
+
+    /// What the call of a span contains.
+    pub(super) fn content(span: &Span, content: Content<'_>) {
+        if !span.is_disabled()
+            && let Some(propagate) = installed()
+        {
+            propagate.content(span, content);
         }
     }
 

@@ -122,6 +122,7 @@ impl<'a, L: Llm + ?Sized> Calling<'a, L> {
         let id = self.model.id();
         let name = id.to_string();
         let ((call, span), began) = (effects.begin_call(*place, &name), Instant::now());
+        effects.request(&span, &request);
         let charged = Arc::new(Charge { scope: self.scope.clone(), spends: Mutex::default() });
         let mut cx = CallCx::detached().with_id(call.clone()).with_meter(charged.clone());
         let (own, attempt) = (

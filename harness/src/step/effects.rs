@@ -15,7 +15,9 @@ use tracing::Span;
 
 use crate::clock::UtcMillis;
 use crate::id::{AgentId, OpId, Position, RunId, SessionId};
-use crate::llm::{CallId, Delta, EffectClass, LlmError, Reply, Spend, ToolCall, ToolOutcome};
+use crate::llm::{
+    CallId, Delta, EffectClass, LlmError, Reply, Request, Spend, ToolCall, ToolOutcome,
+};
 use crate::question::Question;
 use crate::state::to_json;
 use crate::store::FormerHolder;
@@ -192,6 +194,10 @@ pub(crate) trait Effects: Send + Sync {
     /// Creates the id of a model call: the op id, and the count of calls at the position.
     /// The call happens in the span.
     fn begin_call(&self, place: Place, model: &str) -> (CallId, Span);
+    /// What the call of the span asks.
+    fn request(&self, span: &Span, request: &Request<'_>) {
+        let _ = (span, request);
+    }
     fn end_call(&self, place: Place, call: CallId, ended: CallEnd<'_>);
     /// A reply was recorded by an earlier attempt.
     fn recorded_call(&self, place: Place, model: &str, reply: &Reply);
