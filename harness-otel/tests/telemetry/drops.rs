@@ -10,7 +10,7 @@ use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 
-/// An exporter that waits until it is released, and fails if it is told to.
+/// An exporter that waits until it is released, and fails if it is set to.
 #[derive(Clone, Debug, Default)]
 struct Gate(Arc<(Mutex<Passed>, Condvar)>);
 

@@ -69,7 +69,7 @@ impl Receiver {
     }
 
     /// `hold` or `release`, once it is done.
-    pub fn tell(&mut self, line: &str) {
+    pub fn order(&mut self, line: &str) {
         writeln!(self.input, "{line}").unwrap();
         loop {
             let next = self.lines.recv_timeout(PATIENCE).expect("the receiver obeys");

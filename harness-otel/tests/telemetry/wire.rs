@@ -111,11 +111,11 @@ async fn a_receiver_that_does_not_answer_delays_no_run() {
     for protocol in BOTH {
         let mut receiver = Receiver::start([0, 0]);
         let (telemetry, _subscribed) = traced(protocol, receiver.endpoint(protocol));
-        receiver.tell("hold");
+        receiver.order("hold");
         for n in 0..20 {
             run(only(&format!("bot-{n}"), |_, _| async move { line("done") })).await;
         }
-        receiver.tell("release");
+        receiver.order("release");
         assert_eq!(receiver.wait_for(40).len(), 40, "{protocol:?}");
         assert_eq!(telemetry.lost(), 0);
         telemetry.shutdown().await.unwrap();
