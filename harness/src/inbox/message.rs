@@ -256,6 +256,15 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn answers_and_inputs_keep_where_they_come_from() {
+        let trace = Some(Carrier::from([("traceparent".to_owned(), "00-1-2-01".to_owned())]));
+        let body = Body::Input(Input { update: Value::Null, trace });
+        let stored = r#"{"input":{"update":null,"trace":{"traceparent":"00-1-2-01"}}}"#;
+        assert_eq!(serde_json::to_string(&body).unwrap(), stored);
+        assert_eq!(serde_json::from_str::<Body>(stored).unwrap(), body);
+    }
+
     /// Each kind of message, and its stored form, which is pinned.
     fn kept() -> Vec<(Message, &'static str)> {
         let id = InterruptId::new("3-aa");
@@ -342,7 +351,7 @@ mod tests {
         let at = UtcMillis(1_763_729_326_129);
         let answer = |value: Value, by: Option<&str>| {
             let digest = Digest::of(&value);
-            Body::Answer(Given { value, digest, by: by.map(str::to_owned), at })
+            Body::Answer(Given { value, digest, by: by.map(str::to_owned), at, trace: None })
         };
         let value = json!({"ok": true, "text": "Grüß\n"});
         let expected = [
@@ -352,8 +361,8 @@ mod tests {
             Body::Withdrawn,
             Body::Stop { by: Some("Sam".to_owned()) },
             Body::Stop { by: None },
-            Body::Input(Input { update: value }),
-            Body::Input(Input { update: Value::Null }),
+            Body::Input(Input { update: value, trace: None }),
+            Body::Input(Input { update: Value::Null, trace: None }),
             Body::Begins,
             Body::Applied,
             Body::Child { session: SessionId::new("child-7").unwrap() },
