@@ -237,6 +237,7 @@ impl<C: Context, S: State> Agent<C, S> {
             detached: false,
             tokens: false,
             breakpoints: Vec::new(),
+            elsewhere: None,
         }
     }
 

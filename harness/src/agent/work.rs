@@ -8,9 +8,10 @@ use std::time::Duration;
 use crate::context::Context;
 use crate::id::{RunId, SessionId};
 use crate::journal::LeaseGuard;
-use crate::recovery::{Inputs, Worked, encoded, run_due};
+use crate::recovery::{Inputs, Worked, attach, encoded, run_due};
 use crate::run::{
-    ErasedSlots, Kind, Outcome, Queued, Rest, Resume, Resumer, RunError, RunRequest, Source,
+    ChildStart, ErasedSlots, Kind, Outcome, Queued, Rest, Resume, Resumer, RunError, RunRequest,
+    Source,
 };
 use crate::state::State;
 use crate::step::{Answers, BoxFuture};
@@ -99,6 +100,19 @@ impl<C: Context, S: State> Agent<C, S> {
                 let (lease, claimed) = claim.map_err(Kind::Store)?;
                 Ok(run_due(agent.taker(storage, slots, launched), lease, claimed).await?.outcome)
             })
+        })
+    }
+
+    /// Runs a session that a step of another one has started, where that does not run.
+    pub(crate) fn child_alone(&self, child: ChildStart, slots: C::Runtime) -> RunRequest<S> {
+        let (agent, mut options) = (self.clone(), self.options());
+        options.session = Ok(child.session);
+        options.detached = true;
+        RunRequest::new(options, move |launched| {
+            let Some(storage) = agent.inner.storage.clone() else {
+                return Box::pin(async move { Err(Kind::NoStore(launched.session).into()) });
+            };
+            Box::pin(attach(agent.taker(storage, slots, launched), child.input, child.parent))
         })
     }
 

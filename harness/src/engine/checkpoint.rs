@@ -6,15 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::UtcMillis;
 use crate::id::{Seq, SessionId};
-use crate::inbox::queue_input;
+use crate::inbox::{Body, queue_input};
+use crate::journal::{ReadError, read};
 use crate::recovery::encoded;
 use crate::run::{Kind, RunError};
+use crate::session::ParentSession;
 use crate::state::State;
 use crate::store::{
-    Batch, InboxSeq, MemoryStore, Message, OpenInterrupt, ReadRequest, Sent, SessionStore,
+    Batch, InboxSeq, MemoryStore, Message, OpenInterrupt, Phase, ReadRequest, Sent, SessionStore,
     SessionSummary, StoreError,
 };
 
+use super::delivery::ChildOver;
 use super::write::{Line, Text};
 
 /// What an engine keeps of a session between two invocations: its log from the last snapshot on, its
@@ -34,6 +37,12 @@ pub struct Checkpoint {
     open: Vec<OpenInterrupt>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     inbox: Vec<Text>,
+    /// The step that started the session.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    parent: Option<Box<ParentSession>>,
+    /// The children whose turns are over, as long as the session does not know.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    children: Vec<(SessionId, Checkpoint)>,
 }
 
 impl Checkpoint {
@@ -77,10 +86,12 @@ impl Checkpoint {
         session: &SessionId,
         messages: &[Message],
     ) -> Result<(Self, Sent), StoreError> {
+        let parent = self.parent.clone();
         let store = self.into_store(session);
         let sent = store.send(session, messages).await?;
         let gone = || StoreError::Gone { session: session.clone() };
-        Ok((Self::of(&store, session).await?.ok_or_else(gone)?, sent))
+        let kept = Self::of(&store, session).await?.ok_or_else(gone)?;
+        Ok((kept.with_parent(parent), sent))
     }
 
     /// The checkpoint with an input in the inbox: the next turn begins with it, once this one has
@@ -95,12 +106,51 @@ impl Checkpoint {
         input: S::Update,
     ) -> Result<Self, RunError> {
         let update = encoded::<S>(&input)?;
+        let parent = self.parent.clone();
         let store = self.into_store(session);
         if queue_input(&store, session, id, &update).await.map_err(Kind::Store)? {
             return Err(Kind::InputConflict { session: session.clone(), id: id.to_owned() }.into());
         }
         let kept = Self::of(&store, session).await.map_err(Kind::Store)?;
-        kept.ok_or_else(|| Kind::NotFound(session.clone()).into())
+        let gone = || Kind::NotFound(session.clone());
+        Ok(kept.ok_or_else(gone)?.with_parent(parent))
+    }
+
+    /// The checkpoint with a child whose turn is over: the next invocation that
+    /// [works](super::Invocation::work) on the session continues the step that waits for it.
+    ///
+    /// # Errors
+    /// As [`SessionStore::send`].
+    pub async fn child_over(
+        self,
+        session: &SessionId,
+        over: ChildOver,
+    ) -> Result<Self, StoreError> {
+        let parent = self.parent.clone();
+        let store = self.into_store(session);
+        store.send(session, &[Body::child(&over.session)]).await?;
+        over.checkpoint.restore(&store, &over.session);
+        let gone = || StoreError::Gone { session: session.clone() };
+        Ok(Self { parent, ..Self::of(&store, session).await?.ok_or_else(gone)? })
+    }
+
+    /// What the parent of the session has to know, if it has one and its turn is over.
+    #[must_use]
+    pub fn as_over(&self, session: &SessionId) -> Option<ChildOver> {
+        let over = matches!(self.summary.phase, Phase::Ended | Phase::Failed | Phase::Exhausted);
+        let parent = self.parent.as_deref().filter(|_| over)?.clone();
+        // Nobody above it runs its children.
+        let checkpoint = Self { parent: None, children: Vec::new(), ..self.clone() };
+        Some(ChildOver { parent, session: session.clone(), checkpoint })
+    }
+
+    pub(super) fn with_parent(mut self, parent: Option<Box<ParentSession>>) -> Self {
+        self.parent = parent;
+        self
+    }
+
+    pub(super) fn parent(&self) -> Option<Box<ParentSession>> {
+        self.parent.clone()
     }
 
     /// The session in a store of its own, where it can be [inspected](crate::Sessions). Entries
@@ -138,6 +188,8 @@ impl Checkpoint {
             summary: page.summary,
             open: page.interrupts,
             inbox: inbox.collect::<Result<_, _>>().map_err(text)?,
+            parent: None,
+            children: Box::pin(children(store, session)).await?,
         }))
     }
 
@@ -151,7 +203,31 @@ impl Checkpoint {
         let rest = Batch { at: self.updated, open: &self.open, ..Batch::default() };
         store.repeat_append(session, &rest);
         store.repeat_send(session, self.inbox.into_iter().map(Text::into_message).collect());
+        for (child, over) in self.children {
+            over.restore(store, &child);
+        }
     }
+}
+
+/// The children whose turns are over and that the session has not taken.
+async fn children(
+    store: &MemoryStore,
+    session: &SessionId,
+) -> Result<Vec<(SessionId, Checkpoint)>, StoreError> {
+    if store.holds_only(session) {
+        return Ok(Vec::new());
+    }
+    let found = read(store, session).await.map_err(|error| match error {
+        ReadError::Store(error) => error,
+        ReadError::Replay(error) => StoreError::unavailable("a checkpoint holds a log", error),
+    })?;
+    let mut over = Vec::new();
+    for child in found.iter().flat_map(|found| found.recorded.session.open_children()) {
+        if let Some(checkpoint) = Checkpoint::of(store, child).await? {
+            over.push((child.clone(), checkpoint));
+        }
+    }
+    Ok(over)
 }
 
 impl std::fmt::Debug for Checkpoint {

@@ -11,7 +11,8 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::Agent;
 use crate::context::{Context, RuntimeSlots};
 use crate::id::SessionId;
-use crate::run::{Kind, Outcome, RunControl, RunError, RunRequest};
+use crate::run::{ChildStart, Kind, Outcome, RunControl, RunError, RunRequest};
+use crate::session::ParentSession;
 use crate::state::State;
 use crate::step::Answers;
 use crate::store::{MemoryStore, Phase, StoreError};
@@ -19,7 +20,7 @@ use crate::store::{MemoryStore, Phase, StoreError};
 use super::checkpoint::Checkpoint;
 use super::journalled::{Journalled, Pending};
 use super::write::Write;
-use super::{Engine, EngineError};
+use super::{Delivery, Engine, EngineError};
 
 /// What one invocation of an engine does with a session of an agent.
 ///
@@ -30,6 +31,7 @@ pub struct Invocation<C: Context, S: State> {
     checkpoint: Option<Checkpoint>,
     at_most: Option<u64>,
     on_begin: Option<Box<dyn FnOnce(RunControl) + Send>>,
+    parent: Option<Box<ParentSession>>,
 }
 
 /// How an invocation has ended.
@@ -88,12 +90,13 @@ impl<C: Context, S: State> Invocation<C, S> {
     /// An invocation for a session of this agent that has no checkpoint.
     pub fn new(agent: &Agent<C, S>, session: impl Into<String>) -> Self {
         let (agent, session) = (agent.clone(), session.into());
-        Self { agent, session, checkpoint: None, at_most: None, on_begin: None }
+        Self { agent, session, checkpoint: None, at_most: None, on_begin: None, parent: None }
     }
 
     /// Sets what the engine has kept of the session.
     #[must_use = "it returns the invocation with the checkpoint"]
     pub fn checkpoint(mut self, checkpoint: Checkpoint) -> Self {
+        self.parent = checkpoint.parent();
         self.checkpoint = Some(checkpoint);
         self
     }
@@ -149,6 +152,22 @@ impl<C: Context, S: State> Invocation<C, S> {
         .await
     }
 
+    /// Runs a child: the session that a step of another one [has started](super::Delivery::Start). The
+    /// invocation is one of that session, and has no checkpoint of it.
+    ///
+    /// # Errors
+    /// A [`HostError`].
+    pub async fn child(
+        mut self,
+        engine: &(dyn Engine + '_),
+        child: ChildStart,
+        slots: impl RuntimeSlots<C>,
+    ) -> Result<Turn<S>, HostError> {
+        self.parent = Some(Box::new(child.parent.clone()));
+        self.host(engine, slots.filled(), move |agent, slots, _| agent.child_alone(child, slots))
+            .await
+    }
+
     /// Does what the session is due for, as a [worker](crate::worker) does: applies the messages of
     /// its inbox, starts the next turn with an input that waits, continues a turn whose time has come
     /// or whose run has crashed. A session that is due for nothing is left as it is.
@@ -172,13 +191,14 @@ impl<C: Context, S: State> Invocation<C, S> {
         slots: C::Runtime,
         request: impl FnOnce(&Agent<C, S>, C::Runtime, String) -> RunRequest<S> + Send + 'static,
     ) -> Result<Turn<S>, HostError> {
-        let Self { agent, session, checkpoint, at_most, on_begin } = self;
+        let Self { agent, session, checkpoint, at_most, on_begin, parent } = self;
         let id = SessionId::new(&session).map_err(|error| RunError::from(Kind::from(error)))?;
         let memory = MemoryStore::new();
         if let Some(checkpoint) = checkpoint.clone() {
             checkpoint.restore(&memory, &id);
         }
         let (store, writes) = Journalled::new(id.clone(), memory.clone());
+        let elsewhere = engine.delivers().then(|| store.starts_children());
         let agent = agent.store(store);
         let (settled, bound) = (Arc::new(AtomicBool::new(false)), CancellationToken::new());
         let bounded = Arc::new(AtomicBool::new(false));
@@ -191,7 +211,7 @@ impl<C: Context, S: State> Invocation<C, S> {
                     true => agent.at_rest(session, slots),
                     false => request(&agent, slots, session),
                 };
-                let (control, mut run) = request.controlled(None);
+                let (control, mut run) = request.elsewhere(elsewhere).controlled(None);
                 if let Some(begin) = on_begin {
                     begin(control.clone());
                 }
@@ -221,8 +241,7 @@ impl<C: Context, S: State> Invocation<C, S> {
             let result = match result {
                 Ok(result) => result,
                 Err(source) => {
-                    let checkpoint = replayed(checkpoint, journal, &id).await?.map(Box::new);
-                    return Err(HostError::Engine { source, checkpoint });
+                    return Err(gave_up(source, checkpoint, parent, journal, &id).await?);
                 }
             };
             // The run may have written to the memory what is not journalled.
@@ -230,6 +249,11 @@ impl<C: Context, S: State> Invocation<C, S> {
             let mut live = live.lock().await;
             if let Some(pending) = live.pending.take() {
                 since = since.or(pending.write.phase().map(|_| number));
+                if let Write::Start(child) = &pending.write
+                    && let Err(source) = engine.deliver(Delivery::Start((**child).clone())).await
+                {
+                    return Err(gave_up(source, checkpoint, parent, journal, &id).await?);
+                }
                 pending.acknowledge();
                 continue;
             }
@@ -245,6 +269,11 @@ impl<C: Context, S: State> Invocation<C, S> {
                 }
                 // It was refused. It is asked for again, in the next piece of work.
                 Write::Over | Write::Bounded => {}
+                Write::Start(child) => {
+                    if let Err(source) = engine.deliver(Delivery::Start(*child)).await {
+                        return Err(gave_up(source, checkpoint, parent, journal, &id).await?);
+                    }
+                }
                 write => {
                     if let Some(phase) = write.phase() {
                         since = since.or(Some(number));
@@ -254,9 +283,17 @@ impl<C: Context, S: State> Invocation<C, S> {
                 }
             }
         };
-        let Some(checkpoint) = Checkpoint::of(&memory, &id).await? else {
+        let Some(kept) = Checkpoint::of(&memory, &id).await? else {
             return Err(StoreError::Gone { session: id }.into());
         };
+        let checkpoint = kept.with_parent(parent);
+        if !unfinished
+            && let Some(over) = checkpoint.as_over(&id)
+            && let Err(source) = engine.deliver(Delivery::Over(over)).await
+        {
+            let checkpoint = Some(Box::new(checkpoint));
+            return Err(HostError::Engine { source, checkpoint });
+        }
         Ok(match unfinished {
             true => Turn::Unfinished { checkpoint },
             false => Turn::Settled { outcome, checkpoint },
@@ -304,7 +341,20 @@ fn is_bounded(result: &[u8]) -> bool {
     matches!(serde_json::from_slice(result), Ok(Write::Bounded))
 }
 
-/// The session as of the last result of a journal.
+/// The error of an invocation that the engine gave up, with the session as of the last result of its
+/// journal.
+async fn gave_up(
+    source: EngineError,
+    checkpoint: Option<Checkpoint>,
+    parent: Option<Box<ParentSession>>,
+    journal: Vec<Vec<u8>>,
+    id: &SessionId,
+) -> Result<HostError, StoreError> {
+    let replayed = replayed(checkpoint, journal, id).await?;
+    let checkpoint = replayed.map(|it| Box::new(it.with_parent(parent)));
+    Ok(HostError::Engine { source, checkpoint })
+}
+
 async fn replayed(
     checkpoint: Option<Checkpoint>,
     journal: Vec<Vec<u8>>,

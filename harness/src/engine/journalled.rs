@@ -1,11 +1,14 @@
 //! The store of a run on an engine: each write waits until the engine has journalled it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::id::SessionId;
+use crate::inbox::Body;
+use crate::run::{ChildStart, Elsewhere};
 use crate::store::{
     Appended, Batch, Claimed, DueRequest, DueSessions, Filter, InboxSeq, Lease, Listing,
     MemoryStore, Message, Page, ReadRequest, Released, Remove, Sent, SessionStore, StoreError,
@@ -62,11 +65,33 @@ impl Journalled {
     ) -> Result<(), StoreError> {
         let write =
             write.map_err(|error| StoreError::unavailable("an engine journals text", error))?;
-        let (journalled, wait) = oneshot::channel();
-        // The invocation is given up with everything that it has in memory.
-        let gone = || StoreError::unavailable("the invocation of the engine is over", "gave up");
-        self.writes.send(Pending { write, journalled }).map_err(|_| gone())?;
-        wait.await.map_err(|_| gone())
+        journal(&self.writes, write).await
+    }
+
+    /// What starts the children of the session.
+    pub(super) fn starts_children(&self) -> Arc<dyn Elsewhere> {
+        Arc::new(Children { writes: self.writes.clone() })
+    }
+}
+
+/// Waits until the engine has journalled a write.
+async fn journal(writes: &mpsc::UnboundedSender<Pending>, write: Write) -> Result<(), StoreError> {
+    let (journalled, wait) = oneshot::channel();
+    // The invocation is given up with everything that it has in memory.
+    let gone = || StoreError::unavailable("the invocation of the engine is over", "gave up");
+    writes.send(Pending { write, journalled }).map_err(|_| gone())?;
+    wait.await.map_err(|_| gone())
+}
+
+/// Children are sessions of the engine: an invocation of each runs it.
+struct Children {
+    writes: mpsc::UnboundedSender<Pending>,
+}
+
+#[async_trait]
+impl Elsewhere for Children {
+    async fn start(&self, child: ChildStart) -> Result<(), StoreError> {
+        journal(&self.writes, Write::Start(Box::new(child))).await
     }
 }
 
@@ -97,6 +122,10 @@ impl SessionStore for Journalled {
     }
 
     async fn send(&self, to: &SessionId, messages: &[Message]) -> Result<Sent, StoreError> {
+        if *to != self.session && messages.iter().all(is_notice) {
+            // A parent is told when the invocation has settled.
+            return Ok(Sent::Accepted(InboxSeq(0)));
+        }
         self.owns(to)?;
         let sent = self.memory.send(to, messages).await?;
         if matches!(sent, Sent::Accepted(_)) {
@@ -125,4 +154,9 @@ impl SessionStore for Journalled {
     async fn remove(&self, lease: &Lease, what: Remove) -> Result<(), StoreError> {
         self.memory.remove(lease, what).await
     }
+}
+
+/// Whether a message says that the turn of a child is over.
+fn is_notice(message: &Message) -> bool {
+    matches!(Body::read(message), Some(Body::Child { .. }))
 }

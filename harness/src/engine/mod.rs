@@ -55,17 +55,20 @@
 //! ```
 
 mod checkpoint;
+mod delivery;
 mod invocation;
 mod journalled;
 mod write;
 
 pub use checkpoint::Checkpoint;
+pub use delivery::{ChildOver, Delivery};
 pub use invocation::{HostError, Invocation, Turn};
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 
 use crate::inbox::Body;
+pub use crate::run::ChildStart;
 use crate::store::Message;
 
 /// A piece of work of an invocation: runs the session up to its next write, and returns that as
@@ -95,4 +98,20 @@ pub trait Engine: Send + Sync {
     /// # Errors
     /// The engine's own. The invocation is given up, with the session as of the last result.
     async fn run(&self, number: u64, work: Work) -> Result<Vec<u8>, EngineError>;
+
+    /// Whether it [delivers](Self::deliver) to other sessions. If not, the default, a step that
+    /// [calls an agent](crate::Cx::call) gets an error.
+    fn delivers(&self) -> bool {
+        false
+    }
+
+    /// Delivers something to another session of the engine, once, although a replay of this
+    /// invocation delivers it again: its place among the results is the same. Does not wait for the
+    /// other session.
+    ///
+    /// # Errors
+    /// The engine's own. The invocation is given up, as in [`run`](Self::run).
+    async fn deliver(&self, delivery: Delivery) -> Result<(), EngineError> {
+        Err(format!("this engine delivers nothing to other sessions: {delivery:?}").into())
+    }
 }

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::UtcMillis;
 use crate::id::{InterruptId, Seq, SessionId};
+use crate::run::ChildStart;
 use crate::store::{Batch, MemoryStore, Message, NewEntry, OpenInterrupt, Phase, SessionSummary};
 
 /// One write of a session, or the end of its run.
@@ -16,6 +17,8 @@ pub(super) enum Write {
     Append(Append),
     /// Messages to the inbox.
     Send(Vec<Text>),
+    /// A child is started by an invocation of its own.
+    Start(Box<ChildStart>),
     /// The run is over, and writes no more.
     Over,
     /// The run has stopped because the invocation has made as many writes as it may.
@@ -100,7 +103,7 @@ impl Write {
     pub(super) fn phase(&self) -> Option<Phase> {
         match self {
             Self::Append(append) => append.summary.as_ref().map(|summary| summary.phase),
-            Self::Send(_) | Self::Over | Self::Bounded => None,
+            Self::Send(_) | Self::Start(_) | Self::Over | Self::Bounded => None,
         }
     }
 
@@ -123,7 +126,7 @@ impl Write {
             Self::Send(messages) => {
                 store.repeat_send(session, messages.into_iter().map(Text::into_message).collect());
             }
-            Self::Over | Self::Bounded => {}
+            Self::Start(_) | Self::Over | Self::Bounded => {}
         }
     }
 }

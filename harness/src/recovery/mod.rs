@@ -232,11 +232,12 @@ pub(crate) fn launch<C: Context, S: State>(
     let Launch { agent, program, resumer, context, launched, session, state, .. } = launch;
     let Launch { journal, begin, home, .. } = launch;
     let ids = ids(&agent, &launched);
-    let Launched { parent, fanout, budget, breakpoints, stop, .. } = launched;
+    let Launched { parent, fanout, budget, breakpoints, elsewhere, stop, .. } = launched;
     let child = parent.clone().map(|parent| (parent, ids.clone()));
     let graph = program.graph.clone();
     let mut core = RunCore::new(ids, graph, fanout, stop.clone(), journal, session, parent);
     core.spans = span.spans();
+    core.elsewhere = elsewhere;
     let mut driver = Box::new(Driver::new(program, context, core, state, home, begin, budget));
     driver.breakpoints = breakpoints;
     let scope = RunScope::new(driver.effects());

@@ -150,6 +150,10 @@ async fn run<S: State>(
         return Ok(None);
     }
     ticket.save().await?;
+    if ticket.start_elsewhere(&input).await? {
+        ticket.wait();
+        return Ok(None);
+    }
     let Some(outcome) = ticket.watch(launch(ticket.attach(input))).await else {
         ticket.wait();
         return Ok(None);

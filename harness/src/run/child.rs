@@ -11,10 +11,12 @@ use crate::journal::{Durability, Journal, When};
 use crate::llm::Spend;
 use crate::session::{Change, ChildAt, ChildDone, Digest, KnownChild, ParentSession};
 use crate::step::{EffectScope, Effects as _, Place, Scope, StepError};
-use crate::store::SessionStore;
+use crate::store::{InboxSeq, ReadRequest, SessionStore};
 
 use super::call_error::{CallError, Kind, MAX_DEPTH};
 use super::core::RunCore;
+use super::elsewhere::ChildStart;
+use super::error::Kind as RunKind;
 use super::outcome::request::Launched;
 use super::stop::StopSignal;
 
@@ -168,20 +170,44 @@ impl Ticket {
         self.fail(Kind::NotRecorded(error.to_string()))
     }
 
-    /// What the agent needs to run the child.
-    pub(super) fn attach(&self, input: Value) -> Attach {
+    fn parent(&self) -> ParentSession {
         let ids = self.core.ids();
-        let parent = ParentSession {
+        ParentSession {
             agent: ids.agent.clone(),
             session: ids.session.clone(),
             run: ids.run.clone(),
             position: self.place().position,
             item: self.place().item,
             depth: self.depth,
+        }
+    }
+
+    /// Starts the child where it runs, if that is not here and its turn is not over. Says whether.
+    pub(super) async fn start_elsewhere(&self, input: &Value) -> Result<bool, CallError> {
+        let (Some(elsewhere), Some(journal)) = (&self.core.elsewhere, &self.core.journal) else {
+            return Ok(false);
         };
+        let (session, agent) = (self.session().clone(), self.at.agent.clone());
+        let not_run = |error| {
+            let (session, error) = (self.session().clone(), RunKind::Store(error).into());
+            self.fail(Kind::NotRun { session, error })
+        };
+        // Only a child whose turn is over is here, too.
+        let (store, _) = journal.place();
+        let request = ReadRequest::messages_after(InboxSeq(0));
+        if store.read(&session, request).await.map_err(not_run)?.is_some() {
+            return Ok(false);
+        }
+        let child = ChildStart::new(session, agent, input.clone(), self.parent());
+        elsewhere.start(child).await.map_err(not_run)?;
+        Ok(true)
+    }
+
+    /// What the agent needs to run the child.
+    pub(super) fn attach(&self, input: Value) -> Attach {
         Attach {
             input,
-            parent,
+            parent: self.parent(),
             store: self.core.journal.as_ref().map(Journal::storage),
             core: Arc::clone(&self.core),
             scope: self.scope.clone(),

@@ -18,6 +18,7 @@ use crate::session::{Change, Entry, Session};
 use crate::state::Schema;
 use crate::step::{EffectScope, Ids, Place, StepError};
 
+use super::elsewhere::Elsewhere;
 use super::parent::Parent;
 use super::slots::{Slots, StaysOpen, Work};
 use super::spans::Spans;
@@ -35,6 +36,8 @@ pub(crate) struct RunCore {
     pub(super) parent: Option<Parent>,
     /// None if the run has no spans but its own.
     pub(crate) spans: Option<Box<Spans>>,
+    /// None if its children run where it runs.
+    pub(crate) elsewhere: Option<Arc<dyn Elsewhere>>,
     live: Mutex<Live>,
     /// What the turn may spend.
     pub(super) budget: OnceLock<Budget>,
@@ -64,8 +67,20 @@ impl RunCore {
         let (unrecorded, children, slots) = (None, BTreeMap::new(), Slots::default());
         let live = Mutex::new(Live { session, unrecorded, children, slots });
         let (budget, effect_ended) = (OnceLock::new(), Notify::new());
-        let spans = None;
-        Self { ids, graph, fanout, stop, journal, parent, spans, live, budget, effect_ended }
+        let (spans, elsewhere) = (None, None);
+        Self {
+            ids,
+            graph,
+            fanout,
+            stop,
+            journal,
+            parent,
+            spans,
+            elsewhere,
+            live,
+            budget,
+            effect_ended,
+        }
     }
 
     pub(super) fn live(&self) -> MutexGuard<'_, Live> {

@@ -140,6 +140,14 @@ impl<P: StepRef> Session<P> {
         tables.flat_map(|table| table.children()).filter(|child| child.waits)
     }
 
+    /// The children that the step at work and its items have started, and that are not known to be over.
+    pub(crate) fn open_children(&self) -> impl Iterator<Item = &SessionId> {
+        let items = self.items.iter().flat_map(|items| items.work.values());
+        let tables = std::iter::once(&self.effects).chain(items.map(|work| &work.effects));
+        let open = tables.flat_map(|table| table.children()).filter(|child| child.done.is_none());
+        open.map(|child| &child.at.session)
+    }
+
     /// The parent that has yet to be notified that the turn is over.
     pub(crate) fn owes_notice(&self) -> Option<&ParentSession> {
         let owes = self.settled.as_ref().is_some_and(|settled| settled.notify) && !self.notified;

@@ -11,6 +11,7 @@ use harness::store::{MemoryStore, Phase};
 
 use super::rig::{log, runtime};
 
+mod children;
 mod kept;
 
 #[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,5 +1,6 @@
 use std::fmt;
 use std::future::IntoFuture;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use tracing::Span;
@@ -15,6 +16,7 @@ use super::Outcome;
 use crate::observe::trace::MAX_TRACE;
 use crate::run::breakpoints::Breakpoints;
 use crate::run::effects::current_parent;
+use crate::run::elsewhere::Elsewhere;
 use crate::run::error::{Kind, RunError};
 use crate::run::parent::Parent;
 use crate::run::stop::StopSignal;
@@ -77,6 +79,8 @@ pub(crate) struct Options {
     /// Whether the stream of events has tokens.
     pub(crate) tokens: bool,
     pub(crate) breakpoints: Vec<(StepName, BreakpointAt)>,
+    /// None if its children run where it runs.
+    pub(crate) elsewhere: Option<Arc<dyn Elsewhere>>,
 }
 
 /// A request on its way to the driver.
@@ -95,6 +99,7 @@ pub(crate) struct Launched {
     pub(crate) within: Span,
     /// None if the run has no breakpoints.
     pub(crate) breakpoints: Option<Box<Breakpoints>>,
+    pub(crate) elsewhere: Option<Arc<dyn Elsewhere>>,
     pub(crate) stop: StopSignal,
 }
 
@@ -104,6 +109,12 @@ impl<S: State> RunRequest<S> {
         F: FnOnce(Launched) -> BoxFuture<Result<Outcome<S>, RunError>> + Send + 'static,
     {
         Self { options: Box::new(options), launch: Box::new(launch) }
+    }
+
+    /// Starts the children of the run elsewhere.
+    pub(crate) fn elsewhere(mut self, elsewhere: Option<Arc<dyn Elsewhere>>) -> Self {
+        self.options.elsewhere = elsewhere;
+        self
     }
 
     /// Sets the session of a new run. The default is a fresh id. A resumed session keeps its id, and
@@ -287,6 +298,7 @@ impl Options {
             trace: self.trace,
             within: Span::current(),
             breakpoints,
+            elsewhere: self.elsewhere,
             stop: StopSignal::default(),
         };
         (launched, refused)

@@ -78,6 +78,11 @@ impl MemoryStore {
         self.shared.sessions.entry(session.clone()).or_default().log.begin_after(pruned);
     }
 
+    /// Whether it has no session but this one.
+    pub(crate) fn holds_only(&self, session: &SessionId) -> bool {
+        self.shared.sessions.iter().all(|other| other.key() == session)
+    }
+
     /// Repeats an append.
     pub(crate) fn repeat_append(&self, session: &SessionId, batch: &Batch<'_>) {
         self.shared.sessions.entry(session.clone()).or_default().put(Token::random(), batch);
