@@ -1,7 +1,7 @@
 //! The HTTP interfaces of a Restate server: its ingress, which takes requests, and its admin
 //! interface, which answers queries.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use reqwest::{Client, RequestBuilder, Url};
 use serde::de::DeserializeOwned;
@@ -27,6 +27,13 @@ pub enum RestateError {
         /// something is too large, 400 if the request does not fit.
         code: u16,
         /// Why.
+        message: String,
+    },
+    /// The server could not answer an inspection for half a minute: of a cluster, a node that leads
+    /// some of the sessions has died, and no other one has taken its place.
+    #[error("Restate cannot show its sessions: {message} (does a majority of its nodes run?)")]
+    Unready {
+        /// What the server says.
         message: String,
     },
     /// The answer is not one that this version knows.
@@ -66,6 +73,16 @@ impl RestateError {
 #[derive(Deserialize)]
 struct Refusal {
     message: String,
+}
+
+/// How long a cluster may take until another node leads what a dead one led: some seconds, by its
+/// defaults.
+const TAKE_OVER: Duration = Duration::from_secs(30);
+const TRY_AGAIN: Duration = Duration::from_millis(200);
+
+/// Whether the server will never answer the query.
+fn is_wrong(message: &str) -> bool {
+    message.contains("Error during planning") || message.contains("SQL error")
 }
 
 #[derive(Clone)]
@@ -117,9 +134,23 @@ impl Http {
         &self,
         sql: &str,
     ) -> Result<Vec<T>, RestateError> {
-        let request = self.client.post(self.admin("query")).header("accept", "application/json");
-        let rows: Rows<T> = answer(json(request, &serde_json::json!({ "query": sql }))?).await?;
-        Ok(rows.rows)
+        let begun = Instant::now();
+        loop {
+            let request =
+                self.client.post(self.admin("query")).header("accept", "application/json");
+            let request = json(request, &serde_json::json!({ "query": sql }))?;
+            match answer::<Rows<T>>(request).await {
+                Ok(found) => return Ok(found.rows),
+                // While another node takes over what a dead one led. The tables are read by all nodes.
+                Err(RestateError::Refused { code: 500.., message }) if !is_wrong(&message) => {
+                    if begun.elapsed() > TAKE_OVER {
+                        return Err(RestateError::Unready { message });
+                    }
+                    tokio::time::sleep(TRY_AGAIN).await;
+                }
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     pub(super) async fn register(&self, service: &str) -> Result<(), RestateError> {

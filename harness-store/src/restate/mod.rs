@@ -52,7 +52,9 @@
 //! | answers decide once; a second one is refused | the same |
 //! | timers and expiries | the engine invokes the session when it is due |
 //! | a loop that does not fit is refused | the same; the session is tried again each minute while it is due |
-//! | [`cx.call`](harness::Cx::call) runs another agent | no: the call fails, with a message that says so |
+//! | [`cx.call`](harness::Cx::call) runs another agent, once | the same: the child is an object of its own, and the parent waits without an invocation |
+//! | its runtime slots are those of the call | those that `serve` makes for the child's agent, which a service must serve |
+//! | a stop, a cancel, a time-out and the budget of the parent reach its children | no: stop each by its own id; what it spent counts when its turn is over |
 //! | [`Sessions`](harness::Sessions) lists, inspects, answers, stops | the same; a turn is seen as of its last invocation, and a session from the end of its first one |
 //! | `Sessions` deletes, prunes, edits, forks | no: they fail |
 //! | history | from the last snapshot on |
@@ -63,6 +65,13 @@
 //!
 //! An invocation that an operator *kills* on the server loses its journal: the session is as of the one
 //! before. Effects since then happen again. An invocation that is *cancelled* keeps it.
+//!
+//! # Clusters
+//!
+//! Of three nodes with `default-replication = 2` any one may die: another one takes over what it led within
+//! some seconds, and repeats what was at work and not journalled. Until then an inspection waits, for up to
+//! half a minute; then it fails with [`RestateError::Unready`]. A [`RestateStore`] has one address, so put what
+//! balances the load before the nodes. What a service is told by a node is journalled on two of them.
 //!
 //! # Versions
 //!

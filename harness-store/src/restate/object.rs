@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use harness::engine::{Checkpoint, HostError, Invocation, Turn};
+use harness::engine::{Checkpoint, Delivery, Engine as _, HostError, Invocation, Turn};
 use harness::prelude::*;
 use harness::run::{RunControl, RunError};
 use harness::store::{Phase, Sent};
@@ -60,6 +60,8 @@ where
             match call.task {
                 Task::Start => self.start(&call, &session, record).await,
                 Task::Receive => receive(&call, &session, record).await,
+                Task::Child => self.child(&call, &session, record).await,
+                Task::Over => over(&call, &session, record).await,
                 _ => {
                     let Some(record) = record else {
                         return Err(refusal(
@@ -142,6 +144,26 @@ where
             return reply(&save(call, kept, true)?.settled(&call.key, None));
         }
         self.work(call, kept).await
+    }
+
+    /// Runs a session that a step of another one starts. It is started once, however often that step
+    /// runs again; if its turn is over, the other one is told.
+    async fn child(
+        self: Arc<Self>,
+        call: &Call,
+        session: &SessionId,
+        record: Option<Record>,
+    ) -> Reply {
+        let Some(Record { unfinished, session: kept, .. }) = record else {
+            let (slots, invocation) = self.invocation(call, None).await?;
+            let turn = invocation.child(call, body(call)?, slots).await;
+            return self.finish(call, None, turn);
+        };
+        if !unfinished && let Some(over) = kept.as_over(session) {
+            let delivered = call.deliver(Delivery::Over(over)).await;
+            delivered.map_err(|error| refusal(500, error.to_string()))?;
+        }
+        reply(&Record::new(kept, unfinished).settled(&call.key, None))
     }
 
     async fn work(self: Arc<Self>, call: &Call, session: Checkpoint) -> Reply {
@@ -280,6 +302,19 @@ async fn receive(call: &Call, session: &SessionId, record: Option<Record>) -> Re
         Some(received) => reply(&received),
         None => Err(refusal(500, "the messages were not taken")),
     }
+}
+
+/// Takes a child whose turn is over. The step that waits for it continues in another invocation.
+async fn over(call: &Call, session: &SessionId, record: Option<Record>) -> Reply {
+    let Some(Record { unfinished, session: kept, .. }) = record else {
+        return Err(refusal(404, format!("no session `{session:#}` on the engine")));
+    };
+    let kept = kept.child_over(session, body(call)?).await;
+    let record = save(call, kept.map_err(|error| refusal(500, error.to_string()))?, unfinished)?;
+    if !unfinished {
+        call.send(Task::Wake, json!({}), None);
+    }
+    reply(&record.settled(&call.key, None))
 }
 
 /// When the session continues by itself.

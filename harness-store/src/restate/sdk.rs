@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use harness::engine::{Engine, EngineError, Work};
+use harness::engine::{Delivery, Engine, EngineError, Work};
+use harness::session::ParentSession;
 use restate_sdk::context::RequestTarget;
 use restate_sdk::context::RunFuture as _;
 use restate_sdk::discovery::{
@@ -43,9 +44,13 @@ pub(super) enum Task {
     Stop,
     /// Stops the run that is at work in this process.
     Signal,
+    /// Runs a session that a step of another one starts.
+    Child,
+    /// Takes a child whose turn is over.
+    Over,
 }
 
-const TASKS: [(Task, &str); 7] = [
+const TASKS: [(Task, &str); 9] = [
     (Task::Start, "start"),
     (Task::Resume, "resume"),
     (Task::Receive, "receive"),
@@ -53,6 +58,8 @@ const TASKS: [(Task, &str); 7] = [
     (Task::Continue, "continue"),
     (Task::Stop, "stop"),
     (Task::Signal, "signal"),
+    (Task::Child, "child"),
+    (Task::Over, "over"),
 ];
 
 impl Task {
@@ -117,6 +124,27 @@ impl Engine for Call {
             }
         });
         journalled.name(number.to_string()).await.map_err(|error| GivenUp(error).into())
+    }
+
+    fn delivers(&self) -> bool {
+        true
+    }
+
+    async fn deliver(&self, delivery: Delivery) -> Result<(), EngineError> {
+        let (task, agent, session, body) = match &delivery {
+            Delivery::Start(it) => (Task::Child, &it.agent, &it.session, serde_json::to_vec(it)?),
+            Delivery::Over(over) => {
+                let ParentSession { agent, session, .. } = &over.parent;
+                (Task::Over, agent, session, serde_json::to_vec(over)?)
+            }
+            _ => return Err("this version of `harness-store` does not know the delivery".into()),
+        };
+        if body.len() > MAX_BYTES {
+            return Err(GivenUp(too_large("what another session gets", body.len())).into());
+        }
+        let target = RequestTarget::object(agent.as_str(), session.as_str(), task.name());
+        self.context.request::<_, ()>(target, body).send();
+        Ok(())
     }
 }
 

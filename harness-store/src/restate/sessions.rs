@@ -61,6 +61,12 @@ fn failed(error: RestateError) -> StoreError {
             ambiguous,
             source: Some(source),
         },
+        // A query changes nothing.
+        RestateError::Unready { .. } => StoreError::Unavailable {
+            what: "Restate cannot show its sessions".into(),
+            ambiguous: false,
+            source: Some(error.into()),
+        },
         error => StoreError::unavailable("Restate refused a request", error),
     }
 }

@@ -3,6 +3,8 @@
 //! `HARNESS_RESTATE_BIN`.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod children;
+mod cluster;
 mod crowd;
 mod inspect;
 mod orders;

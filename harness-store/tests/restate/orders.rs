@@ -51,7 +51,7 @@ impl World {
         Self { death: Some(death), ..self }
     }
 
-    fn act(&self, what: &str) {
+    pub(crate) fn act(&self, what: &str) {
         let number = self.lines().len() + 1;
         if matches!(self.death, Some(Death::Before(at)) if at == number) {
             die();
@@ -71,7 +71,7 @@ impl World {
 }
 
 /// As `kill -9` does.
-fn die() {
+pub(crate) fn die() {
     let own = rustix::process::getpid();
     rustix::process::kill_process(own, rustix::process::Signal::KILL).unwrap();
     loop {

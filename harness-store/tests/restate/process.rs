@@ -5,15 +5,17 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use harness::Sessions;
 use harness::inspect::Phase;
+use harness::observe::{self, Event};
 use harness::prelude::*;
 use harness_store::restate::{RestateService, RestateStore};
 use tokio::sync::mpsc;
 
-use crate::orders::{Death, Order, World, agent, effects, expected, slots};
+use crate::orders::{Death, Order, World, agent, die, effects, expected, slots};
 use crate::place::{Addresses, name, run};
 use crate::server::Server;
 
@@ -25,10 +27,26 @@ const SERVICE: &str = "process::a_service_in_a_process_of_its_own";
 fn a_service_in_a_process_of_its_own() {
     let Ok(arguments) = std::env::var("HARNESS_SERVICE") else { return };
     let [name, port, file, death] = serde_json::from_str::<[String; 4]>(&arguments).unwrap();
+    let (world, mut dies) = (World::new(file), None);
     let world = match death.split_once(' ') {
-        Some(("before", at)) => World::new(file).dies(Death::Before(at.parse().unwrap())),
-        Some((_, at)) => World::new(file).dies(Death::After(at.parse().unwrap())),
-        None => World::new(file),
+        Some(("before", at)) => world.dies(Death::Before(at.parse().unwrap())),
+        Some(("after", at)) => world.dies(Death::After(at.parse().unwrap())),
+        Some((event, at)) => {
+            dies = Some((event.to_owned(), at.parse::<usize>().unwrap()));
+            world
+        }
+        None => world,
+    };
+    let seen = AtomicUsize::new(0);
+    let observer = move |event: &Event| {
+        // An event of a commit comes when that is journalled.
+        let is_it = |(what, at): &(String, usize)| {
+            let found = event.to_string().contains(&format!(" {what}"));
+            found && seen.fetch_add(1, Ordering::SeqCst) + 1 == *at
+        };
+        if !event.to_string().starts_with("run") && dies.as_ref().is_some_and(is_it) {
+            die();
+        }
     };
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
@@ -36,7 +54,8 @@ fn a_service_in_a_process_of_its_own() {
         .build()
         .unwrap()
         .block_on(async move {
-            let service = RestateService::new().serve(&agent(&name), move |_| {
+            let agent = agent(&name).observe(observe::from_fn(observer));
+            let service = RestateService::new().serve(&agent, move |_| {
                 let slots = slots(&world);
                 async move { Ok(slots) }
             });
@@ -48,10 +67,10 @@ fn a_service_in_a_process_of_its_own() {
 }
 
 /// A service that is a process. It is killed when it is dropped.
-struct Service(Child);
+pub(crate) struct Service(Child);
 
 impl Service {
-    fn start(name: &str, port: u16, world: &Path, death: &str) -> Self {
+    pub(crate) fn start(name: &str, port: u16, world: &Path, death: &str) -> Self {
         let arguments = [name, &port.to_string(), world.to_str().unwrap(), death];
         let mut process = Command::new(std::env::current_exe().unwrap())
             .args([SERVICE, "--exact", "--ignored", "--nocapture"])
@@ -65,7 +84,7 @@ impl Service {
         Self(process)
     }
 
-    fn wait(mut self) -> ExitStatus {
+    pub(crate) fn wait(mut self) -> ExitStatus {
         self.0.wait().unwrap()
     }
 }
@@ -77,7 +96,7 @@ impl Drop for Service {
     }
 }
 
-fn port() -> u16 {
+pub(crate) fn port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
@@ -93,8 +112,11 @@ async fn phase(store: &RestateStore, session: &str, phase: Phase) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_service_that_is_killed_at_any_effect_repeats_only_what_has_no_result() {
-    let deaths = (1..=4).flat_map(|at| [("before", at), ("after", at)]);
+async fn a_service_that_is_killed_anywhere_repeats_only_what_has_no_result() {
+    let effects_at = (1..=6).flat_map(|at| [("before", at), ("after", at)]);
+    // The first step is entered again after its question.
+    let boundaries = (1..=4).map(|at| ("started", at)).chain((1..=3).map(|at| ("committed", at)));
+    let deaths = effects_at.chain(boundaries);
     for (when, at) in deaths {
         let (dir, port, name) = (tempfile::tempdir().unwrap(), port(), name("killed"));
         let file = dir.path().join("effects");
@@ -108,14 +130,18 @@ async fn a_service_that_is_killed_at_any_effect_repeats_only_what_has_no_result(
             let id = sessions.status("o").await.unwrap().questions[0].id.clone();
             store.leave_answer("o", id, true.into(), None).await.unwrap();
         };
-        let asks = 2;
-        if at > asks {
+        let asked = match when {
+            "started" => at > 1,
+            "committed" => true,
+            _ => at > 2,
+        };
+        if asked {
             answer(&dies).await;
         }
         let status = dies.wait();
-        assert!(!status.success(), "it must die {when} effect {at}");
+        assert!(!status.success(), "it must die: {when} {at}");
         let lives = Service::start(&name, port, &file, "");
-        if at <= asks {
+        if !asked {
             answer(&lives).await;
         }
         phase(&store, "o", Phase::Ended).await;

@@ -333,23 +333,6 @@ async fn a_step_that_fails_fails_the_turn_and_not_the_invocation() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_step_that_calls_another_agent_is_refused() {
-    let (child, _entered, _leave) = one("child", |_, _| async { Ok(Doc::update()) });
-    let (agent, _entered, _leave) = one(&name("parent"), move |_, cx: Cx<Ctx>| {
-        let child = child.clone();
-        async move {
-            cx.call(&child, Doc::update(), ()).await?;
-            Ok(Doc::update())
-        }
-    });
-    let (store, _running) = serve(&agent).await;
-    let failed = store.run("d", "in", &Doc::update()).await.unwrap();
-    assert_eq!(failed.phase, Phase::Failed);
-    let why = failed.failure.unwrap();
-    assert!(why.contains("is on an engine, which runs no other session for it"), "{why}");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn slots_that_cannot_be_made_are_tried_again_by_the_engine() {
     let agent = agent(&name("slots"));
     let store = Addresses::shared().sessions(&agent);

@@ -1,6 +1,7 @@
 //! One harness with one script, on each store and on the engine: the same states, events and effects.
 
 use harness::inspect::Phase;
+use harness::observe::Recorder;
 use harness::prelude::*;
 use harness::store::SessionStore;
 use harness::{Seq, Sessions};
@@ -19,6 +20,8 @@ struct Came {
     entries: Vec<String>,
     /// The phases that the session rests in.
     phases: Vec<Phase>,
+    /// What an observer sees.
+    events: Vec<String>,
     effects: Vec<String>,
 }
 
@@ -46,7 +49,8 @@ fn sorted(mut lines: Vec<String>) -> Vec<String> {
 async fn on_a_store(store: impl SessionStore + Clone) -> Came {
     let dir = tempfile::tempdir().unwrap();
     let (world, session) = (world(&dir), name("order"));
-    let (agent, sessions) = (agent("shop").store(store.clone()), Sessions::new(store));
+    let (seen, sessions) = (Recorder::default(), Sessions::new(store.clone()));
+    let agent = agent("shop").store(store).observe(seen.clone());
     let run = agent.run(Order::update(), slots(&world)).session(&session).input_id("in-1");
     let Outcome::Interrupted(waiting) = run.await.unwrap() else { panic!() };
     let mut phases = vec![sessions.status(&session).await.unwrap().phase];
@@ -57,13 +61,15 @@ async fn on_a_store(store: impl SessionStore + Clone) -> Came {
     phases.push(sessions.status(&session).await.unwrap().phase);
     states.push(sessions.state(&session).await.unwrap());
     let entries = entries(&sessions, &session).await;
-    Came { states, entries, phases, effects: sorted(world.lines()) }
+    let events = seen.lines();
+    Came { states, entries, phases, events, effects: sorted(world.lines()) }
 }
 
 async fn on_the_engine() -> Came {
     let dir = tempfile::tempdir().unwrap();
     let (world, session) = (world(&dir), name("order"));
-    let agent = agent(&name("shop"));
+    let seen = Recorder::default();
+    let agent = agent(&name("shop")).observe(seen.clone());
     let server = Addresses::shared();
     let store = server.sessions(&agent);
     let sessions = Sessions::new(store.clone());
@@ -81,7 +87,8 @@ async fn on_the_engine() -> Came {
     phases.push(ended.phase);
     states.push(sessions.state(&session).await.unwrap());
     let entries = entries(&sessions, &session).await;
-    Came { states, entries, phases, effects: sorted(world.lines()) }
+    let events = seen.lines();
+    Came { states, entries, phases, events, effects: sorted(world.lines()) }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,40 +1,64 @@
-//! A server of its own, for tests that kill it.
+//! Servers of their own, for tests that kill them: one, or a cluster of three.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::place::Addresses;
 
+/// A node, which has its own files.
 pub(crate) struct Server {
     dir: tempfile::TempDir,
-    ports: [u16; 3],
+    ports: Ports,
     process: Child,
 }
 
+/// Ports of the ingress, of the admin interface, and for other nodes.
+#[derive(Clone, Copy)]
+struct Ports {
+    ingress: u16,
+    admin: u16,
+    own: u16,
+}
+
+impl Ports {
+    fn free() -> Self {
+        let listeners: [_; 3] = std::array::from_fn(|_| TcpListener::bind("127.0.0.1:0").unwrap());
+        let [ingress, admin, own] = listeners.map(|it| it.local_addr().unwrap().port());
+        Self { ingress, admin, own }
+    }
+}
+
 const SETTINGS: &str = r#"
+cluster-name = "tests"
 bind-ip = "127.0.0.1"
 disable-telemetry = true
 rocksdb-total-memory-size = "256.0 MiB"
-[admin]
-disable-web-ui = true
 "#;
 
 impl Server {
     pub(crate) fn start() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("restate.toml"), SETTINGS).unwrap();
-        let listeners: [_; 3] = std::array::from_fn(|_| TcpListener::bind("127.0.0.1:0").unwrap());
-        let ports = listeners.map(|it| it.local_addr().unwrap().port());
-        let process = spawn(dir.path(), ports);
-        let server = Self { dir, ports, process };
+        let server = Self::spawn("one", Ports::free(), "");
         server.wait();
         server
     }
 
+    fn spawn(name: &str, ports: Ports, settings: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let Ports { ingress, admin, own } = ports;
+        let all = format!(
+            "node-name = \"{name}\"\nbind-port = {own}\n{SETTINGS}{settings}\n\
+             [ingress]\nbind-port = {ingress}\n[admin]\nbind-port = {admin}\ndisable-web-ui = true\n"
+        );
+        std::fs::write(dir.path().join("restate.toml"), all).unwrap();
+        let process = spawn(dir.path());
+        Self { dir, ports, process }
+    }
+
     pub(crate) fn addresses(&self) -> Addresses {
         let at = |port| format!("http://127.0.0.1:{port}");
-        Addresses { ingress: at(self.ports[0]), admin: at(self.ports[1]) }
+        Addresses { ingress: at(self.ports.ingress), admin: at(self.ports.admin) }
     }
 
     /// Waits until it takes requests.
@@ -42,11 +66,13 @@ impl Server {
         let healthy = |port, path| {
             request(port, "GET", path).is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
         };
-        let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
-        while !(healthy(self.ports[1], "/health") && healthy(self.ports[0], "/restate/health")) {
+        let until = Instant::now() + Duration::from_secs(60);
+        while !(healthy(self.ports.admin, "/health")
+            && healthy(self.ports.ingress, "/restate/health"))
+        {
             let log = || std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
-            assert!(std::time::Instant::now() < until, "the server does not start: {}", log());
-            std::thread::sleep(std::time::Duration::from_millis(20));
+            assert!(Instant::now() < until, "the server does not start: {}", log());
+            std::thread::sleep(Duration::from_millis(20));
         }
     }
 
@@ -58,7 +84,7 @@ impl Server {
 
     /// Starts it again with the same files.
     pub(crate) fn restart(&mut self) {
-        self.process = spawn(self.dir.path(), self.ports);
+        self.process = spawn(self.dir.path());
         self.wait();
     }
 }
@@ -67,6 +93,32 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
+    }
+}
+
+/// Three nodes, each of whose data is on two of them: any one of them may be missing.
+pub(crate) struct Cluster {
+    pub(crate) nodes: Vec<Server>,
+}
+
+impl Cluster {
+    pub(crate) fn start() -> Self {
+        let ports: [_; 3] = std::array::from_fn(|_| Ports::free());
+        let members: Vec<_> =
+            ports.iter().map(|it| format!("\"http://127.0.0.1:{}\"", it.own)).collect();
+        let node = |(at, ports): (usize, Ports)| {
+            let (first, own, members) = (at == 0, ports.own, members.join(", "));
+            // Of the few partitions each has a leader, which takes time to elect.
+            let settings = format!(
+                "advertised-address = \"http://127.0.0.1:{own}\"\n\
+                 auto-provision = {first}\ndefault-replication = 2\ndefault-num-partitions = 4\n\
+                 [metadata-client]\naddresses = [{members}]\n"
+            );
+            Server::spawn(&format!("n{}", at + 1), ports, &settings)
+        };
+        let cluster = Self { nodes: ports.into_iter().enumerate().map(node).collect() };
+        cluster.nodes.iter().for_each(Server::wait);
+        cluster
     }
 }
 
@@ -87,26 +139,15 @@ pub(crate) fn cancel(server: &Addresses, invocation: &str) {
     assert!(answer.starts_with("HTTP/1.1 202") || answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
 
-fn spawn(dir: &std::path::Path, [ingress, admin, own]: [u16; 3]) -> Child {
-    let log = std::fs::File::create(dir.join("log")).unwrap();
+fn spawn(dir: &std::path::Path) -> Child {
+    let log = std::fs::File::options().create(true).append(true).open(dir.join("log")).unwrap();
     let program = std::env::var("HARNESS_RESTATE_BIN").expect("`HARNESS_RESTATE_BIN` is not set");
     Command::new(program)
-        .args([
-            "--no-logo",
-            "--listen-mode",
-            "tcp",
-            "--node-name",
-            "one",
-            "--cluster-name",
-            "tests",
-        ])
+        .args(["--no-logo", "--listen-mode", "tcp"])
         .arg("--config-file")
         .arg(dir.join("restate.toml"))
         .arg("--base-dir")
         .arg(dir.join("data"))
-        .env("RESTATE_INGRESS__BIND_PORT", ingress.to_string())
-        .env("RESTATE_ADMIN__BIND_PORT", admin.to_string())
-        .env("RESTATE_BIND_PORT", own.to_string())
         .stdout(log.try_clone().unwrap())
         .stderr(Stdio::from(log))
         .spawn()

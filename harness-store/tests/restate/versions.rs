@@ -8,6 +8,10 @@ use harness::inspect::Phase;
 use harness::prelude::*;
 use harness_store::restate::RestateService;
 
+use restate_sdk::prelude::ContextTimers as _;
+use restate_sdk::prelude::{HandlerError, Json, ObjectContext};
+use tokio::sync::{Semaphore, mpsc};
+
 use crate::place::{Addresses, name, run};
 
 #[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -145,4 +149,104 @@ async fn a_step_that_does_something_else_the_second_time_contradicts_no_journal(
     assert_eq!(sessions.state("d").await.unwrap()["text"], "11");
     assert_eq!(*keys.lock().unwrap(), ["0.0", "0.1", "11.0", "11.1"]);
     assert!(store.troubles("d").await.unwrap().is_empty());
+}
+
+/// A loop of one step, which waits if it has something to wait for.
+fn writes(
+    name: &str,
+    text: &'static str,
+    leave: Option<(mpsc::UnboundedSender<()>, Arc<Semaphore>)>,
+) -> Agent<(), Doc> {
+    Harness::<(), Doc>::builder("notices")
+        .start(Step::Work)
+        .steps(|define, step| match step {
+            Step::Work => {
+                let leave = leave.clone();
+                define
+                    .run(move |_, _| {
+                        let leave = leave.clone();
+                        async move {
+                            if let Some((begun, leave)) = leave {
+                                begun.send(())?;
+                                leave.acquire().await?.forget();
+                            }
+                            Ok(Doc::update().text(text))
+                        }
+                    })
+                    .end()
+            }
+        })
+        .build()
+        .unwrap()
+        .agent(name, ())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_old_program_ends_what_it_has_begun_and_the_new_one_does_the_rest() {
+    let (name, leave) = (name("drain"), Arc::new(Semaphore::new(0)));
+    let (begins, mut begun) = mpsc::unbounded_channel();
+    let old = writes(&name, "old", Some((begins, Arc::clone(&leave))));
+    let store = Addresses::shared().sessions(&old);
+    let serve = |agent: Agent<(), Doc>| RestateService::new().serve(&agent, |_| async { Ok(()) });
+    let _old = run(serve(old), &store).await;
+    store.start("d", "in", &Doc::update()).await.unwrap();
+    let sessions = Sessions::new(store.clone());
+    // It is at the old one when the new one comes.
+    begun.recv().await.unwrap();
+    let _new = run(serve(writes(&name, "new", None)), &store).await;
+    assert_eq!(store.run("e", "in", &Doc::update()).await.unwrap().phase, Phase::Ended);
+    assert_eq!(sessions.state("e").await.unwrap()["text"], "new");
+    leave.add_permits(1);
+    while !sessions.status("d").await.is_ok_and(|it| it.phase == Phase::Ended) {
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert_eq!(sessions.state("d").await.unwrap()["text"], "old");
+    assert_eq!(store.run("d", "in-2", &Doc::update()).await.unwrap().phase, Phase::Ended);
+    assert_eq!(sessions.state("d").await.unwrap()["text"], "new");
+}
+
+/// A program that does other things than ours under the same name.
+struct Mismatched;
+
+#[restate_sdk::object]
+impl Mismatched {
+    #[handler]
+    async fn start(
+        &self,
+        ctx: ObjectContext<'_>,
+        _input: Json<serde_json::Value>,
+    ) -> Result<(), HandlerError> {
+        ctx.sleep(std::time::Duration::from_millis(1)).await?;
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_program_that_contradicts_the_journal_of_another_one_is_told_in_words() {
+    let server = crate::server::Server::start();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("effects");
+    let (name, port) = ("Mismatched", crate::process::port());
+    let store = server.addresses().sessions(&crate::orders::agent(name));
+    // It dies with a journal, and the other program takes its place.
+    let dies = crate::process::Service::start(name, port, &file, "before 2");
+    store.register(&format!("http://127.0.0.1:{port}")).await.unwrap();
+    store.start("o", "in", &crate::orders::Order::update()).await.unwrap();
+    assert!(!dies.wait().success());
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await.unwrap();
+    let endpoint = restate_sdk::endpoint::Endpoint::builder().bind(Mismatched).build();
+    let server = restate_sdk::http_server::HttpServer::new(endpoint);
+    tokio::spawn(server.serve_with_cancel(listener, std::future::pending::<()>()));
+    let told = async {
+        loop {
+            let troubles = store.troubles("o").await.unwrap();
+            let ours = |it: &str| it.contains("is not the one that began it");
+            if troubles.iter().any(|it| ours(&it.failure)) {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+    };
+    let waited = tokio::time::timeout(std::time::Duration::from_secs(60), told).await;
+    assert!(waited.is_ok(), "{:?}", store.troubles("o").await);
 }

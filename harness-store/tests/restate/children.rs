@@ -1,0 +1,189 @@
+//! Steps that call other agents: a child is a session of its own, which the engine runs.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use harness::Sessions;
+use harness::inspect::Phase;
+use harness::prelude::*;
+use harness_store::restate::{RestateService, RestateStore};
+
+use crate::place::{Addresses, name, run};
+use crate::server::Server;
+
+#[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Doc {
+    text: String,
+    #[state(reduce = append)]
+    parts: Vec<String>,
+}
+
+#[derive(Question, Serialize, Deserialize)]
+#[question(answer = bool)]
+struct Clear {
+    text: String,
+}
+
+#[derive(StepId, Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Work,
+}
+
+#[derive(Context)]
+struct Ctx {
+    #[slot(required)]
+    times: Arc<AtomicU32>,
+}
+
+fn counted(times: &Arc<AtomicU32>) -> <Ctx as Context>::Required {
+    Ctx::required().times(Arc::clone(times)).build()
+}
+
+/// Asks, or fails, or ends at once.
+async fn legal(doc: View<Doc>, cx: Cx<Ctx>) -> StepResult<Doc> {
+    let times = Arc::clone(&cx.times);
+    let read = async move || Ok(times.fetch_add(1, Ordering::SeqCst));
+    cx.once("read", read).await?;
+    if doc.text == "burn" {
+        return Err(StepError::fatal("the paper burns"));
+    }
+    if doc.text == "ask" {
+        let clear = cx.ask("clear", Clear { text: doc.text.clone() }).await?;
+        return Ok(Doc::update().parts([format!("{} {clear}", doc.text)]));
+    }
+    Ok(Doc::update().parts([format!("{} read", doc.text)]))
+}
+
+fn child(name: &str, times: &Arc<AtomicU32>) -> Agent<Ctx, Doc> {
+    Harness::<Ctx, Doc>::builder("legal")
+        .start(Step::Work)
+        .steps(|define, step| match step {
+            Step::Work => define.run(legal).end(),
+        })
+        .build()
+        .unwrap()
+        .agent(name, counted(times))
+}
+
+/// Calls the child for each word, all at once.
+fn parent(name: &str, child: &Agent<Ctx, Doc>) -> Agent<(), Doc> {
+    let child = child.clone();
+    Harness::<(), Doc>::builder("posts")
+        .start(Step::Work)
+        .steps(|define, step| match step {
+            Step::Work => {
+                let child = child.clone();
+                define
+                    .each(|doc: View<Doc>, _| async move {
+                        Ok(doc.text.split(' ').map(str::to_owned).collect::<Vec<_>>())
+                    })
+                    .run(move |word: String, _, cx: Cx<()>| {
+                        let child = child.clone();
+                        async move {
+                            let called = cx.call(&child, Doc::update().text(word), ()).await?;
+                            Ok(called.state.parts.concat())
+                        }
+                    })
+                    .fold(|_, parts: Vec<String>| Ok(Doc::update().parts(parts)))
+                    .end()
+            }
+        })
+        .build()
+        .unwrap()
+        .agent(name, ())
+}
+
+async fn rests(store: &RestateStore, session: &str, phase: Phase) -> harness::inspect::Status {
+    let sessions = Sessions::new(store.clone());
+    let wait = async {
+        loop {
+            match sessions.status(session).await {
+                Ok(status) if status.phase == phase => break status,
+                _ => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    };
+    match tokio::time::timeout(Duration::from_secs(60), wait).await {
+        Ok(status) => status,
+        Err(_) => panic!(
+            "`{session}` never was {phase:?}: {:?}, {:?}",
+            sessions.status(session).await,
+            store.troubles(session).await
+        ),
+    }
+}
+
+fn serve(parent: &Agent<(), Doc>, child: &Agent<Ctx, Doc>) -> RestateService {
+    RestateService::new().serve(parent, |_| async { Ok(()) }).serve(child, |_| async { Ok(()) })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn children_are_sessions_of_the_engine_and_run_once() {
+    let times = Arc::new(AtomicU32::new(0));
+    let child = child(&name("legal"), &times);
+    let parent = parent(&name("posts"), &child);
+    let server = Addresses::shared();
+    let (posts, legals) = (server.sessions(&parent), server.sessions(&child));
+    let _running = run(serve(&parent, &child), &posts).await;
+    let input = Doc::update().text("one ask two");
+    let waits = posts.run("p", "in", &input).await.unwrap();
+    assert_eq!(waits.phase, Phase::Waiting);
+
+    // The question stands in the session of the child, and is answered there.
+    let sessions = Sessions::new(legals.clone());
+    let asks = tokio::time::timeout(Duration::from_secs(60), async {
+        loop {
+            let open = sessions.pending_interrupts().await.unwrap().rows;
+            if let Some(row) = open.into_iter().next() {
+                break row;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    let asks = asks.await.expect("the child never asked");
+    assert_eq!(asks.interrupt.question["text"], "ask");
+    let asked = asks.interrupt.id.clone();
+    legals.answer(asks.session.as_str(), asked, true.into(), Some("kim")).await.unwrap();
+    rests(&posts, "p", Phase::Ended).await;
+    let state = Sessions::new(posts.clone()).state("p").await.unwrap();
+    assert_eq!(state["parts"], serde_json::json!(["one read", "ask true", "two read"]));
+    assert_eq!(times.load(Ordering::SeqCst), 3);
+    assert!(posts.troubles("p").await.unwrap().is_empty());
+
+    // A child that fails is an error in the step that called it.
+    let failed = posts.start("q", "in", &Doc::update().text("burn")).await;
+    failed.unwrap();
+    let status = rests(&posts, "q", Phase::Failed).await;
+    assert!(format!("{status:?}").contains("the paper burns"), "{status:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_child_is_started_once_although_the_server_is_killed() {
+    let times = Arc::new(AtomicU32::new(0));
+    let child = child("legal", &times);
+    let parent = parent("posts", &child);
+    let mut server = Server::start();
+    let (posts, legals) =
+        (server.addresses().sessions(&parent), server.addresses().sessions(&child));
+    let _running = run(serve(&parent, &child), &posts).await;
+    posts.run("p", "in", &Doc::update().text("ask one")).await.unwrap();
+    let sessions = Sessions::new(legals.clone());
+    while sessions.pending_interrupts().await.map_or(0, |open| open.rows.len()) == 0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    server.kill();
+    server.restart();
+    let open = loop {
+        match sessions.pending_interrupts().await {
+            Ok(open) if !open.rows.is_empty() => break open.rows,
+            _ => tokio::time::sleep(Duration::from_millis(20)).await,
+        }
+    };
+    let asked = open[0].interrupt.id.clone();
+    legals.leave_answer(open[0].session.as_str(), asked, true.into(), None).await.unwrap();
+    rests(&posts, "p", Phase::Ended).await;
+    let state = Sessions::new(posts).state("p").await.unwrap();
+    assert_eq!(state["parts"], serde_json::json!(["ask true", "one read"]));
+    assert_eq!(times.load(Ordering::SeqCst), 2);
+}
