@@ -71,7 +71,7 @@
 //! Of three nodes with `default-replication = 2` any one may die: another one takes over what it led within
 //! some seconds, and repeats what was at work and not journalled. Until then an inspection waits, for up to
 //! half a minute; then it fails with [`RestateError::Unready`]. A [`RestateStore`] has one address, so put what
-//! balances the load before the nodes. What a service is told by a node is journalled on two of them.
+//! balances the load before the nodes. What a node has acknowledged is on two of them.
 //!
 //! # Versions
 //!

@@ -147,7 +147,7 @@ where
     }
 
     /// Runs a session that a step of another one starts. It is started once, however often that step
-    /// runs again; if its turn is over, the other one is told.
+    /// runs again; if its turn is over, the other one is notified.
     async fn child(
         self: Arc<Self>,
         call: &Call,

@@ -80,7 +80,7 @@ async fn ended(store: &RestateStore, session: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn any_node_of_three_may_be_killed_and_sessions_go_on() {
+async fn any_node_of_three_may_be_killed_and_sessions_continue() {
     let mut cluster = Cluster::start();
     let dir = tempfile::tempdir().unwrap();
     let (world, paid) =

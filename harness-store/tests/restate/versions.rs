@@ -222,7 +222,7 @@ impl Mismatched {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_program_that_contradicts_the_journal_of_another_one_is_told_in_words() {
+async fn a_program_that_contradicts_the_journal_of_another_one_is_reported_in_words() {
     let server = crate::server::Server::start();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("effects");
@@ -237,7 +237,7 @@ async fn a_program_that_contradicts_the_journal_of_another_one_is_told_in_words(
     let endpoint = restate_sdk::endpoint::Endpoint::builder().bind(Mismatched).build();
     let server = restate_sdk::http_server::HttpServer::new(endpoint);
     tokio::spawn(server.serve_with_cancel(listener, std::future::pending::<()>()));
-    let told = async {
+    let reported = async {
         loop {
             let troubles = store.troubles("o").await.unwrap();
             let ours = |it: &str| it.contains("is not the one that began it");
@@ -247,6 +247,6 @@ async fn a_program_that_contradicts_the_journal_of_another_one_is_told_in_words(
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
     };
-    let waited = tokio::time::timeout(std::time::Duration::from_secs(60), told).await;
+    let waited = tokio::time::timeout(std::time::Duration::from_secs(60), reported).await;
     assert!(waited.is_ok(), "{:?}", store.troubles("o").await);
 }

@@ -139,7 +139,7 @@ impl Checkpoint {
     pub fn as_over(&self, session: &SessionId) -> Option<ChildOver> {
         let over = matches!(self.summary.phase, Phase::Ended | Phase::Failed | Phase::Exhausted);
         let parent = self.parent.as_deref().filter(|_| over)?.clone();
-        // Nobody above it runs its children.
+        // Its parent does not run its children.
         let checkpoint = Self { parent: None, children: Vec::new(), ..self.clone() };
         Some(ChildOver { parent, session: session.clone(), checkpoint })
     }

@@ -123,7 +123,7 @@ impl SessionStore for Journalled {
 
     async fn send(&self, to: &SessionId, messages: &[Message]) -> Result<Sent, StoreError> {
         if *to != self.session && messages.iter().all(is_notice) {
-            // A parent is told when the invocation has settled.
+            // A parent is notified when the invocation has settled.
             return Ok(Sent::Accepted(InboxSeq(0)));
         }
         self.owns(to)?;

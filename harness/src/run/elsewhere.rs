@@ -39,6 +39,6 @@ impl ChildStart {
 #[async_trait]
 pub(crate) trait Elsewhere: Send + Sync {
     /// Starts a child. One that was started before is left as it is; if its turn is over, its parent is
-    /// told again.
+    /// notified again.
     async fn start(&self, child: ChildStart) -> Result<(), StoreError>;
 }
