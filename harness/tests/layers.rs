@@ -49,7 +49,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
     (
         "run",
         &[
-            &["conclusion", "error", "outcome::child", "parent", "stop", "transition"],
+            &["conclusion", "elsewhere", "error", "outcome::child", "parent", "stop", "transition"],
             &["call_error", "reports", "slots", "spans"],
             &["breakpoints", "core", "outcome"],
             &["effects", "publish", "timers"],

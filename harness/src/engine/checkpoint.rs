@@ -17,7 +17,6 @@ use crate::store::{
     SessionSummary, StoreError,
 };
 
-use super::delivery::ChildOver;
 use super::write::{Line, Text};
 
 /// What an engine keeps of a session between two invocations: its log from the last snapshot on, its
@@ -43,6 +42,20 @@ pub struct Checkpoint {
     /// The children whose turns are over, as long as the session does not know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     children: Vec<(SessionId, Checkpoint)>,
+}
+
+/// A child whose turn is over.
+///
+/// Serialized, it is one JSON object.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ChildOver {
+    /// The step that started it.
+    pub parent: ParentSession,
+    /// The session of the child.
+    pub session: SessionId,
+    /// What the engine has of the child. The parent's checkpoint [takes it](Checkpoint::child_over).
+    pub checkpoint: Checkpoint,
 }
 
 impl Checkpoint {

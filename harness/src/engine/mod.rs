@@ -60,8 +60,8 @@ mod invocation;
 mod journalled;
 mod write;
 
-pub use checkpoint::Checkpoint;
-pub use delivery::{ChildOver, Delivery};
+pub use checkpoint::{Checkpoint, ChildOver};
+pub use delivery::Delivery;
 pub use invocation::{HostError, Invocation, Turn};
 
 use async_trait::async_trait;
