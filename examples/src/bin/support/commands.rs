@@ -5,16 +5,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
+use examples::support::{self, ApproveRefund, Bank, NotBuilt, support};
 use examples::{open, shown};
 use harness::approval::Approval;
 use harness::inspect::SessionsError;
 use harness::loops::Conversation;
 use harness::prelude::*;
 use harness::store::StoreError;
-use harness::{BuildError, Interrupt, OnBusy, RunError, Sessions};
+use harness::{Interrupt, OnBusy, RunError, Sessions};
 use serde_json::json;
-
-use super::{ApproveRefund, Bank, script, support};
 
 /// The command line.
 #[derive(Clone, Debug, Parser)]
@@ -70,7 +69,7 @@ async fn work(options: Options) -> Result<(), Problem> {
     let open = open(store.as_deref(), "support").await?;
     let model: Arc<dyn Llm> = match model {
         Some(name) => harness_providers::from_env(&name)?,
-        None => Arc::new(script::model()),
+        None => Arc::new(support::model()),
     };
     let bank = Bank { payments: open.dir.join("payments.txt") };
     let agent = support(model, bank)?.agent("support", ()).store(open.store.clone());
@@ -178,9 +177,7 @@ fn say(text: &str) -> Result<(), Problem> {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Problem {
     #[error(transparent)]
-    Build(#[from] BuildError),
-    #[error(transparent)]
-    Tools(#[from] harness::llm::ToolSetError),
+    Build(#[from] NotBuilt),
     #[error(transparent)]
     Model(#[from] harness_providers::EnvError),
     #[error("failed to open the store: {0}")]

@@ -5,7 +5,9 @@ use harness::llm::scripted::{Line, say};
 use harness::llm::{Block, Entry, Request, Scripted, ToolCall, ToolOutcome};
 use serde_json::json;
 
-pub(super) fn model() -> Scripted {
+/// A model that needs no key.
+#[must_use]
+pub fn model() -> Scripted {
     Scripted::from_fn(reply)
 }
 
