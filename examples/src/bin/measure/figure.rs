@@ -19,6 +19,7 @@ const TARGETS: &[(&str, f64)] = &[
     ("sessions-sqlite/", 0.2),
     ("log-postgres/", 1.3),
     ("sessions-postgres/", 0.2),
+    ("engine-step/", 1.3),
     ("list-", 2.0),
     ("resume-file/", 2.5),
     ("runs/", 2.0),

@@ -56,10 +56,15 @@ async fn floor() -> Result<Vec<String>, std::io::Error> {
 
 /// An agent that appends this many messages.
 pub(super) fn agent(steps: u64) -> Result<Agent<(), Talk>, BuildError> {
+    Ok(harness(steps)?.agent("talker", ()))
+}
+
+/// Its loop.
+pub(super) fn harness(steps: u64) -> Result<Harness<(), Talk>, BuildError> {
     let next = move |talk: &Talk| {
         if talk.messages.len() as u64 >= steps { Next::Enough } else { Next::More }
     };
-    let harness = Harness::<(), Talk>::builder("talker")
+    Harness::<(), Talk>::builder("talker")
         .start(Step::Say)
         .steps(|define, step| match step {
             Step::Say => define.run(say).route(next, |signal| match signal {
@@ -68,8 +73,7 @@ pub(super) fn agent(steps: u64) -> Result<Agent<(), Talk>, BuildError> {
             }),
         })
         .budget(Budget::unbounded("the route counts the messages"))
-        .build()?;
-    Ok(harness.agent("talker", ()))
+        .build()
 }
 
 /// Ten thousand messages of 200 bytes.

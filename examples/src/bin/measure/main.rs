@@ -15,6 +15,7 @@ mod counting;
 mod disk;
 mod each;
 mod edges;
+mod engine;
 mod esg_patch;
 mod esg_replay;
 mod esg_sandbox;
@@ -62,6 +63,9 @@ const CASES: &[(&str, Case)] = &[
     ("sessions-sqlite", sqlite::sessions),
     ("log-postgres", postgres::log),
     ("sessions-postgres", postgres::sessions),
+    ("engine-step", engine::step),
+    ("engine-turn", engine::turns),
+    ("suspended", engine::suspended),
     ("list-file", listing::file),
     ("list-sqlite", listing::sqlite),
     ("list-postgres", listing::postgres),
