@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use proc_macro2::{TokenStream, TokenTree};
+use proc_macro2::{Span, TokenStream, TokenTree};
 use syn::ext::IdentExt as _;
 use syn::parse::ParseStream;
 use syn::parse::Parser as _;
@@ -99,6 +99,11 @@ impl Options {
         let at = self.0.iter().position(|(known, ..)| *known == name)?;
         let (_, key, value) = self.0.remove(at);
         Some((key, value))
+    }
+
+    /// Where an option stands that is not taken yet.
+    pub(crate) fn span(&self, name: &str) -> Option<Span> {
+        self.0.iter().find(|(known, ..)| *known == name).map(|(_, key, _)| key.span())
     }
 
     /// The options not taken yet, in order.

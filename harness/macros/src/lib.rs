@@ -33,6 +33,8 @@ use syn::{DeriveInput, ItemFn, parse_macro_input};
 ///   of a function.
 /// - `update = Type` sets the argument type of such a function.
 /// - `provides` implements `harness::state::Has` for the field's type.
+/// - `esg` is for a field of the type `harness::code::Code`: it folds its own
+///   changes, and is provided.
 ///
 /// Options of the struct: `#[state(version = 3, migrate = from_v2)]`.
 #[proc_macro_derive(State, attributes(state))]

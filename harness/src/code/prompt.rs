@@ -22,6 +22,21 @@ STEP <id of the step>
 >>>>>>> REPLACE
 ";
 
+pub(super) const WRITE: &str = "\
+You write a Python program for a task. It runs step by step; each step begins with a line `# %% name`, where the \
+name is one word, and uses the variables of those before it. Keep steps small, so that a change repeats little \
+work. If you are shown a program, return the whole of it with the smallest change.
+
+Reply with one block of this form:
+
+```python
+# %% load
+rows = [1, 2, 3]
+# %% report
+print(sum(rows))
+```
+";
+
 /// The diagnosis, and the sources of the steps it involves.
 pub(super) fn question(diagnosis: &Diagnosis, program: &Program, shown: &[Arc<str>]) -> String {
     let mut text = format!("{diagnosis}\n");

@@ -18,6 +18,8 @@ mod busy;
 mod children;
 mod children_ends;
 mod children_notices;
+#[cfg(all(feature = "code", feature = "testing"))]
+mod code_steps;
 mod crashes;
 mod effects;
 mod engine;

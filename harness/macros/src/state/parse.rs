@@ -26,6 +26,7 @@ static ON_FIELD: Table = Table {
         Known { name: "update", example: "update = Change", takes: Takes::Type },
         Known { name: "nest", example: "nest", takes: Takes::Nothing },
         Known { name: "provides", example: "provides", takes: Takes::Nothing },
+        Known { name: "esg", example: "esg", takes: Takes::Nothing },
     ],
     elsewhere: Some(&ON_STRUCT),
 };
@@ -96,7 +97,12 @@ fn parse_field<'a>(
 ) -> Option<Field<'a>> {
     let name = field.ident.as_ref()?;
     let mut options = Options::read(&field.attrs, &ON_FIELD, errors);
-    let provides = options.take("provides").map(|(key, _)| key.span());
+    let esg = options.span("esg");
+    // What is wrong beside `esg` is for the reducer to say.
+    let provides = match esg {
+        Some(span) => Some(span),
+        None => options.take("provides").map(|(key, _)| key.span()),
+    };
     let (mut reducer, span) = reducer::choose(name, options, errors);
     refuse_nested_options(name, &field.ty, errors);
     if matches!(reducer, Reducer::Nest) && parts::is_standard(&field.ty) {

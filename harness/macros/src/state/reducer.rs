@@ -19,6 +19,20 @@ pub(super) fn choose(field: &Ident, mut options: Options, errors: &mut Errors) -
         Some((key, Value::Type(ty))) => Some((key, ty)),
         _ => None,
     };
+    if let Some((key, _)) = options.take("esg") {
+        for other in ["reduce", "update", "nest", "provides"] {
+            if let Some((other, _)) = options.take(other) {
+                errors.push(
+                    &other,
+                    format!(
+                        "`{field}` is a program of code steps, which folds its own changes and is \
+                         provided to the steps of `harness::code` (remove `{other}`, or `esg`)"
+                    ),
+                );
+            }
+        }
+        return (Reducer::Transcript, key.span());
+    }
     if let Some((key, _)) = options.take("nest") {
         let other = options.take("reduce").map(|(key, _)| key).or(update.map(|(key, _)| key));
         if let Some(other) = other {

@@ -1,0 +1,140 @@
+//! A replay whose records are effects of a step, one after the other.
+use std::fmt;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+
+use harness_esg::{Journal, JournalError, KillHandle, Record};
+use tokio::sync::mpsc::{Receiver, channel as channel_to_step};
+use tokio::sync::{Mutex, oneshot};
+use tokio::task::JoinHandle;
+
+use super::bench::{Bench, BenchError};
+use super::state::{Code, CodeChange};
+use crate::context::Context;
+use crate::{Cx, StepError};
+
+/// Runs the program of a state, and returns the changes of it. Each record is durable, as an effect of
+/// this step, before the replay continues: after a crash, the step that is entered again finds the
+/// records so far, and runs what is left.
+pub(super) async fn replay<C: Context>(
+    bench: Bench,
+    code: &Code,
+    cx: &Cx<C>,
+) -> Result<Vec<CodeChange>, StepError> {
+    let replay = Arc::new(Mutex::new(Replay::Recorded { bench, code: code.clone() }));
+    let mut records: Vec<Record> = Vec::new();
+    for nth in 0_u32.. {
+        let at = Arc::clone(&replay);
+        let next = cx
+            .once(&format!("replay/{nth}"), async move || {
+                Ok::<Option<Vec<Record>>, StepError>(at.lock().await.next().await?)
+            })
+            .await?;
+        let Some(new) = next else { break };
+        replay.lock().await.recorded(&new);
+        records.extend(new);
+    }
+    Ok(records.into_iter().map(CodeChange::from).collect())
+}
+
+enum Replay {
+    /// Before the first record that an earlier attempt has not left.
+    Recorded {
+        bench: Bench,
+        code: Code,
+    },
+    Running(Running),
+}
+
+struct Running {
+    batches: Receiver<Batch>,
+    /// Lets the replay continue after the batch that was received last.
+    waiting: Option<Sender<()>>,
+    done: JoinHandle<Result<(), BenchError>>,
+    kill: Option<oneshot::Receiver<Option<KillHandle>>>,
+}
+
+struct Batch {
+    records: Vec<Record>,
+    stored: Sender<()>,
+}
+
+impl Replay {
+    /// Notes what an earlier attempt has recorded, or lets the replay continue.
+    fn recorded(&mut self, records: &[Record]) {
+        match self {
+            Self::Recorded { code, .. } => *code = code.with(records),
+            Self::Running(running) => {
+                if let Some(stored) = running.waiting.take() {
+                    let _ = stored.send(());
+                }
+            }
+        }
+    }
+
+    /// The next records, or `None` at the end.
+    async fn next(&mut self) -> Result<Option<Vec<Record>>, BenchError> {
+        if let Self::Recorded { bench, code } = self {
+            *self = Self::Running(Running::start(bench.clone(), code.clone()));
+        }
+        let Self::Running(running) = self else { return Ok(None) };
+        match running.batches.recv().await {
+            Some(batch) => {
+                running.waiting = Some(batch.stored);
+                Ok(Some(batch.records))
+            }
+            None => {
+                running.kill = None;
+                match (&mut running.done).await {
+                    Ok(done) => done.map(|()| None),
+                    Err(error) => Err(BenchError::Start(error.into())),
+                }
+            }
+        }
+    }
+}
+
+impl Running {
+    fn start(bench: Bench, code: Code) -> Self {
+        let (to, batches) = channel_to_step(1);
+        let (handle, kill) = oneshot::channel();
+        let done = tokio::spawn(async move {
+            let begun = move |kill| drop(handle.send(kill));
+            bench
+                .journalled(&code, Some(Box::new(ToStep(to))), begun, |graph| {
+                    graph.replay().map(drop)
+                })
+                .await
+        });
+        Self { batches, waiting: None, done, kill: Some(kill) }
+    }
+}
+
+/// A step that was dropped does not let its program run on.
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.batches.close();
+        if let Some(Ok(Some(handle))) = self.kill.take().map(|mut kill| kill.try_recv()) {
+            handle.kill();
+        }
+    }
+}
+
+/// The journal of a replay: hands the records to the step, and waits until they are stored.
+struct ToStep(tokio::sync::mpsc::Sender<Batch>);
+
+impl Journal for ToStep {
+    fn append(&mut self, records: &[Record]) -> Result<(), JournalError> {
+        let (stored, wait) = channel();
+        let gone = || JournalError::new("the step that runs the program has ended");
+        let batch = Batch { records: records.to_vec(), stored };
+        self.0.blocking_send(batch).map_err(|_| gone())?;
+        wait.recv().map_err(|_| gone())
+    }
+}
+
+impl fmt::Debug for ToStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ToStep")
+    }
+}

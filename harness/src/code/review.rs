@@ -1,0 +1,74 @@
+//! The step that asks a person about the program.
+use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::state::{CodeChange, Coded, program_of};
+use crate::context::Context;
+use crate::question::Question;
+use crate::step::Handler;
+use crate::{Cx, ResultExt as _, StepResult, View};
+
+/// A step that asks a person about the program, made by [`review`].
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Review(());
+
+/// Asks a person whether the program is right: [`ReviewCode`], which [`Reviewed`] answers. A route reads
+/// [`Code::reviewed`](super::Code::reviewed); a comment on a rejected program reaches the model by
+/// [`generate`](super::generate()). A change of the program takes the decision back.
+#[must_use]
+pub fn review() -> Review {
+    Review(())
+}
+
+/// The question whether a program is right.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ReviewCode {
+    /// The whole program, as a script.
+    pub script: String,
+    /// What the code steps print, one after the other.
+    pub output: String,
+    /// How the first failing code step ended, if one fails.
+    pub failure: Option<String>,
+}
+
+impl Question for ReviewCode {
+    const NAME: &'static str = "review_code";
+    type Answer = Reviewed;
+}
+
+/// What a person decided about a program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Reviewed {
+    /// It is right.
+    Approved,
+    /// It is not.
+    Rejected {
+        /// What to change.
+        comment: String,
+    },
+}
+
+/// The most of the output that a question shows, in bytes.
+const SHOWN: usize = 20_000;
+
+#[async_trait]
+impl<C: Context, S: Coded> Handler<C, S> for Review {
+    async fn run(&self, state: View<S>, cx: Cx<C>) -> StepResult<S> {
+        let code = program_of(&*state);
+        let (mut output, mut failure) = (String::new(), None);
+        for step in code.program().steps() {
+            let Some(execution) = code.ledger().execution(&step.id) else { continue };
+            output.push_str(&String::from_utf8_lossy(&execution.stdout.bytes));
+            if !execution.ending.is_ok() && failure.is_none() {
+                failure = Some(format!("step `{}`: {}", step.id, execution.ending));
+            }
+        }
+        output.truncate(output.floor_char_boundary(SHOWN));
+        let script = code.program().to_script().fatal()?;
+        let reviewed = cx.ask("review", ReviewCode { script, output, failure }).await?;
+        Ok(S::change(S::update(), vec![CodeChange::Reviewed(Some(reviewed))]))
+    }
+}

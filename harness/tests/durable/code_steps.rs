@@ -1,0 +1,354 @@
+//! Programs of code steps as steps of a loop: written, run, diagnosed, patched and reviewed, through
+//! crashes.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use harness::code::{self, Bench, Code, ReviewCode, Reviewed};
+use harness::esg::patcher::{Patcher, Proposing};
+use harness::esg::testing::TinyWorker;
+use harness::esg::{
+    Blobs, Caps, Diagnosis, ExecError, Executor, KillHandle, Patch, Program, ProvenanceKind, Ran,
+    RunStep, Swept, Sync, Synced, Value,
+};
+use harness::llm::Scripted;
+use harness::prelude::*;
+use harness::store::{MemoryStore, Phase};
+use harness::{Interrupt, RunRequest, Sessions};
+
+use super::rig::{Act, On, Rig, folded, run_or_crash, runtime};
+
+#[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Analysis {
+    task: String,
+    #[state(esg)]
+    code: Code,
+}
+
+#[derive(Context, Clone)]
+struct Ctx {
+    #[slot(runtime)]
+    model: Arc<dyn Llm>,
+    #[slot(runtime)]
+    bench: Bench,
+}
+
+#[derive(StepId, Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Write,
+    Run,
+    Diagnose,
+    Repair,
+    Review,
+}
+
+#[derive(Signal, Clone, Copy, Debug)]
+enum Found {
+    Works,
+    Fails,
+}
+
+#[derive(Signal, Clone, Copy, Debug)]
+enum Decided {
+    Right,
+    Wrong,
+}
+
+fn found(state: &Analysis) -> Found {
+    if state.code.is_ok() { Found::Works } else { Found::Fails }
+}
+
+fn decided(state: &Analysis) -> Decided {
+    match state.code.reviewed() {
+        Some(Reviewed::Approved) => Decided::Right,
+        _ => Decided::Wrong,
+    }
+}
+
+/// Replaces `ys` by `xs`, and proposes the same again and again.
+struct Fixed;
+
+impl Patcher for Fixed {
+    fn propose<'a>(&'a self, diagnosis: &'a Diagnosis, program: &'a Program) -> Proposing<'a> {
+        let step = &diagnosis.failing.step;
+        let source = program.step(step).unwrap().source.replace("ys", "xs");
+        let patch = Patch::step(step, &source).agent("fixed");
+        Box::pin(async move { Ok(vec![patch]) })
+    }
+}
+
+fn harness() -> Harness<Ctx, Analysis> {
+    Harness::<Ctx, Analysis>::builder("analyst")
+        .start(Step::Write)
+        .steps(|define, step| match step {
+            Step::Write => define
+                .handler(code::generate(
+                    |cx: &Ctx| cx.model.clone(),
+                    |state: &Analysis| state.task.clone(),
+                ))
+                .then(Step::Run),
+            Step::Run => {
+                define.handler(code::execute(|cx: &Ctx| cx.bench.clone())).route(found, |found| {
+                    match found {
+                        Found::Works => to(Step::Review),
+                        Found::Fails => to(Step::Diagnose),
+                    }
+                })
+            }
+            Step::Diagnose => {
+                define.handler(code::diagnose(|cx: &Ctx| cx.bench.clone())).then(Step::Repair)
+            }
+            Step::Repair => define.handler(code::patch(|_: &Cx<Ctx>| Fixed)).then(Step::Run),
+            Step::Review => {
+                define.handler(code::review()).route(decided, |decided| match decided {
+                    Decided::Right => end(),
+                    Decided::Wrong => to(Step::Write),
+                })
+            }
+        })
+        .budget(Budget::steps(30))
+        .build()
+        .unwrap()
+}
+
+/// How often each source ran, in all workers.
+type Counts = Arc<Mutex<BTreeMap<String, u32>>>;
+
+/// A worker that counts what it runs.
+#[derive(Debug)]
+struct Counting {
+    worker: TinyWorker,
+    counts: Counts,
+}
+
+impl Executor for Counting {
+    fn fingerprint(&self) -> &str {
+        self.worker.fingerprint()
+    }
+
+    fn caps(&self) -> Caps {
+        self.worker.caps()
+    }
+
+    fn fresh(&mut self) -> Result<(), ExecError> {
+        self.worker.fresh()
+    }
+
+    fn sync(&mut self, request: &Sync) -> Result<Synced, ExecError> {
+        self.worker.sync(request)
+    }
+
+    fn run(&mut self, request: &RunStep<'_>) -> Result<Ran, ExecError> {
+        // A diagnosis runs a probe of its own.
+        if !request.source.starts_with("exec(") {
+            *self.counts.lock().unwrap().entry(request.source.trim().to_owned()).or_default() += 1;
+        }
+        self.worker.run(request)
+    }
+
+    fn sweep(&mut self) -> Result<Swept, ExecError> {
+        self.worker.sweep()
+    }
+
+    fn value(&mut self, name: &str) -> Result<Value, ExecError> {
+        self.worker.value(name)
+    }
+
+    fn kill_handle(&self) -> KillHandle {
+        self.worker.kill_handle()
+    }
+
+    fn twin(&mut self) -> Result<Box<dyn Executor>, ExecError> {
+        self.worker.twin()
+    }
+}
+
+/// A bench as a new process makes it: the values are those of the processes before.
+fn bench(blobs: &Blobs, counts: &Counts) -> Bench {
+    let counts = Arc::clone(counts);
+    let start = move || {
+        Ok::<_, ExecError>(Counting { worker: TinyWorker::new(), counts: Arc::clone(&counts) })
+    };
+    Bench::new(start, blobs.clone())
+}
+
+const SCRIPT: &str = "Here it is.\n```python\n# %% load\nxs = [3, 1]\n# %% more\nxs.append(2)\n# %% total\nn = sum(ys)\n```\n";
+
+fn slots(replies: &[&str], bench: Bench) -> CtxRuntime {
+    let model = Scripted::new(replies.iter().copied().map(str::to_owned));
+    Ctx::runtime().model(Arc::new(model)).bench(bench).build()
+}
+
+/// The changes of the program with where they come from, and the end of each execution.
+fn story(state: &Analysis) -> (Vec<String>, Vec<String>) {
+    let program = state.code.program();
+    let versions = program.versions().iter();
+    let said = versions.map(|version| {
+        let provenance = &version.provenance;
+        format!("{} {:?} {}", version.step, provenance.kind, version.source.trim())
+    });
+    let executions = state.code.ledger().executions().iter();
+    (said.collect(), executions.map(|one| format!("{} {}", one.step, one.ending)).collect())
+}
+
+struct Ending {
+    state: Analysis,
+    counts: BTreeMap<String, u32>,
+    crashes: u32,
+}
+
+/// The next run of a session: what it waits for is approved.
+fn next_run(
+    memory: &MemoryStore,
+    agent: &Agent<Ctx, Analysis>,
+    slots: CtxRuntime,
+) -> RunRequest<Analysis> {
+    match runtime().block_on(Sessions::new(memory.clone()).status("s")) {
+        Ok(status) => {
+            let approve =
+                |asked: &Interrupt| Answers::json(asked.id.clone(), serde_json::json!("approved"));
+            agent.resume("s", status.questions.first().map_or(Answers::none(), approve), slots)
+        }
+        Err(_) => agent.run(Analysis::update().task("add up"), slots).session("s"),
+    }
+}
+
+/// Brings a session to its end, through a crash.
+fn in_the_end(mut plan: impl FnMut() -> Option<(u64, Act)>) -> Ending {
+    let (memory, counts, blobs) = (MemoryStore::new(), Counts::default(), Blobs::memory());
+    let mut crashes = 0;
+    for _ in 0..20 {
+        let rig = match plan() {
+            Some((nth, act)) => Rig::nth(&memory, On::Append, nth, act),
+            None => Rig::new(memory.clone()),
+        };
+        let agent = harness().agent("a", ()).store(rig.clone());
+        // A model that is asked again replies the same.
+        let slots = slots(&[SCRIPT], bench(&blobs, &counts));
+        let request = next_run(&memory, &agent, slots);
+        match run_or_crash(&rig, |_| request) {
+            None => crashes += 1,
+            Some(Outcome::Interrupted(_)) => {}
+            Some(Outcome::Ended(ended)) => {
+                let counts = counts.lock().unwrap().clone();
+                return Ending { state: ended.state, counts, crashes };
+            }
+            Some(other) => panic!("{other:?}"),
+        }
+        if let Some(state) = over(&memory) {
+            let counts = counts.lock().unwrap().clone();
+            return Ending { state, counts, crashes };
+        }
+    }
+    panic!("no end after 20 runs");
+}
+
+/// The state of a session that has ended just before its process died.
+fn over(memory: &MemoryStore) -> Option<Analysis> {
+    let status = runtime().block_on(Sessions::new(memory.clone()).status("s")).ok()?;
+    let state = runtime().block_on(folded(memory, "s"));
+    (status.phase == Phase::Ended).then(|| serde_json::from_value(state).unwrap())
+}
+
+#[test]
+fn a_crash_at_any_append_runs_no_finished_code_step_again() {
+    let plain = in_the_end(|| None);
+    let (versions, executions) = story(&plain.state);
+    assert_eq!(
+        versions,
+        [
+            "load Generated xs = [3, 1]",
+            "more Generated xs.append(2)",
+            "total Generated n = sum(ys)",
+            "total Patched n = sum(xs)",
+        ]
+    );
+    assert_eq!(executions.len(), 4, "{executions:?}");
+    assert!(plain.counts.values().all(|count| *count == 1), "{:?}", plain.counts);
+    assert_eq!(plain.state.code.reviewed(), Some(&Reviewed::Approved));
+
+    let (mut crashed, mut again) = (0, 0);
+    for act in [Act::HangBefore, Act::HangAfter] {
+        for nth in 1..40 {
+            let mut first = Some((nth, act.clone()));
+            let after = matches!(act, Act::HangAfter);
+            let got = in_the_end(|| first.take());
+            let what = format!("append {nth}, after {after}: {:?}", got.counts);
+            assert_eq!(story(&got.state), story(&plain.state), "{what}");
+            assert_eq!(got.state.code.reviewed(), Some(&Reviewed::Approved), "{what}");
+            // At most what was under way when the process died ran a second time; what the next worker
+            // lacks is loaded.
+            let runs: u32 = got.counts.values().sum();
+            assert!(runs <= 4 + u32::from(!after), "{what}");
+            (crashed, again) = (crashed + got.crashes, again + runs - 4);
+        }
+    }
+    assert!(crashed >= 20 && again >= 3, "{crashed} crashes, {again} repeated");
+}
+
+#[tokio::test]
+async fn a_program_that_is_rejected_is_written_again_with_the_comment() {
+    let good = SCRIPT.replace("ys", "xs");
+    let better = good.replace("n = sum(xs)", "n = sum(xs) + 1");
+    let model = Scripted::new([good, better]);
+    let (blobs, counts) = (Blobs::memory(), Counts::default());
+    let slots =
+        || Ctx::runtime().model(Arc::new(model.clone())).bench(bench(&blobs, &counts)).build();
+    let agent = harness().agent("a", ()).store(MemoryStore::new());
+    let run = agent.run(Analysis::update().task("add up"), slots()).session("s");
+    let Outcome::Interrupted(waiting) = run.await.unwrap() else { panic!("it asks a person") };
+    let asked = waiting.pending::<ReviewCode>().unwrap();
+    assert!(asked.question.script.contains("n = sum(xs)"), "{:?}", asked.question);
+    assert_eq!(asked.question.failure, None);
+
+    let no = Reviewed::Rejected { comment: "one more".into() };
+    let Outcome::Interrupted(waiting) =
+        agent.resume(&waiting, asked.answer(no), slots()).await.unwrap()
+    else {
+        panic!("it asks again")
+    };
+    let request = format!("{:?}", model.seen().last().unwrap());
+    assert!(request.contains("A person rejected it: one more"), "{request}");
+    let asked = waiting.pending::<ReviewCode>().unwrap();
+    let ended = agent.resume(&waiting, asked.answer(Reviewed::Approved), slots()).await.unwrap();
+    let state = ended.ended().unwrap().state;
+    // Of the second version only the step that differs ran.
+    assert!(counts.lock().unwrap().values().all(|count| *count == 1), "{counts:?}");
+    let last = state.code.program().versions().last().unwrap();
+    assert_eq!(last.provenance.kind, ProvenanceKind::Generated);
+    assert!(last.provenance.run.is_some() && last.provenance.call.is_some());
+}
+
+#[tokio::test]
+async fn a_model_that_returns_no_program_ends_the_turn() {
+    let (blobs, counts) = (Blobs::memory(), Counts::default());
+    for reply in [
+        "I would rather not.",
+        "```python
+# %% a
+x = (
+```
+",
+        "```rust
+fn f() {}
+```
+",
+    ] {
+        let slots = slots(&[reply, reply, reply, SCRIPT], bench(&blobs, &counts));
+        let run = harness().agent("a", ()).run(Analysis::update().task("add up"), slots);
+        let Outcome::Failed(failed) = run.await.unwrap() else { panic!("{reply}") };
+        let said = &failed.failure.message;
+        assert!(said.contains("no program in 3 rounds"), "{said}");
+    }
+    assert!(counts.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_patcher_that_repeats_itself_ends_the_turn() {
+    let (blobs, counts) = (Blobs::memory(), Counts::default());
+    let script = SCRIPT.replace("sum(ys)", "sum(zs)");
+    let slots = slots(&[&script], bench(&blobs, &counts));
+    let run = harness().agent("a", ()).run(Analysis::update().task("add up"), slots);
+    let Outcome::Failed(failed) = run.await.unwrap() else { panic!("it cannot be patched") };
+    assert!(failed.failure.message.contains("none of 1 proposed patches is new"), "{failed:?}");
+}
