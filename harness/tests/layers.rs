@@ -87,6 +87,7 @@ const PACKAGES: &[&str] = &[
     "harness-store",
     "harness-providers",
     "harness-otel",
+    "harness-inspector",
     "examples",
 ];
 

@@ -1,0 +1,264 @@
+//! The page of a session.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::extract::{Query, State};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::response::{Html, IntoResponse, Response};
+use harness::Interrupt;
+use harness::inspect::Phase;
+use harness::inspect::report::{Report, visible};
+use maud::{Markup, PreEscaped, html};
+use serde::Deserialize;
+
+use crate::Shared;
+use crate::form::{Given, fields};
+use crate::page::{Tab, badge, page, since};
+use crate::problem::Problem;
+use crate::query::{self, with};
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Id {
+    pub(crate) id: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Show {
+    id: String,
+    /// What was just done.
+    #[serde(default)]
+    done: String,
+}
+
+pub(crate) async fn show(
+    State(shared): State<Arc<Shared>>,
+    Query(Show { id, done }): Query<Show>,
+) -> Result<Html<String>, Problem> {
+    let report = shared.sessions.report(&id).await?;
+    Ok(rendered(&shared, &report, notice(&done), None))
+}
+
+/// What a form said, and why it was not understood.
+pub(crate) struct Unread<'f> {
+    pub(crate) interrupt: &'f str,
+    pub(crate) sent: &'f HashMap<String, String>,
+    pub(crate) why: &'f str,
+}
+
+/// The page, with a form as it was sent if it was not understood.
+pub(crate) fn rendered(
+    shared: &Shared,
+    report: &Report,
+    notice: Option<&str>,
+    unread: Option<&Unread<'_>>,
+) -> Html<String> {
+    let status = &report.status;
+    let id = status.session.as_str();
+    let entries = format!("{}&seq=", with("/session/state", &[("id", id)]));
+    let body = html! {
+        div data-events=(with("/session/events", &[("id", id)])) {
+            header class="title" data-part="title" {
+                div {
+                    p class="lead" { "Session of agent " (visible(status.agent.as_str())) }
+                    h1 { bdi { (visible(id)) } }
+                }
+                (badge(status.phase))
+                @if status.phase == Phase::Running && status.holder.is_none() {
+                    span class="badge failed" { "no process holds it" }
+                }
+            }
+            p class="links" {
+                a href=(with("/session/report", &[("id", id), ("form", "html")])) { "Report as a page" }
+                a href=(with("/session/report", &[("id", id), ("form", "md")])) { "Report as Markdown" }
+                span class="live" role="status" { "loaded" }
+            }
+            @if let Some(notice) = notice { p class="notice good" role="status" { (notice) } }
+            p class="notice" id="changed" role="status" hidden {
+                "What waits has changed since this form was opened. "
+                a href=(query::session(id)) { "Load it again" }
+            }
+            div id="ask" data-part="forms" data-version=(version(report)) {
+                @for asked in &status.questions { (question(shared, id, asked, unread)) }
+            }
+            div data-part="report" {
+                (PreEscaped(report.to_html_sections(Some(&entries))))
+                (children(report))
+            }
+            @if shared.answers {
+                div data-part="operate" data-version=(status.head) { (operate(shared, report)) }
+            }
+        }
+    };
+    page(shared, &visible(id), Tab::Sessions, body)
+}
+
+/// What changes with the questions that wait.
+fn version(report: &Report) -> String {
+    report.status.questions.iter().map(|asked| asked.id.to_string()).collect::<Vec<_>>().join(" ")
+}
+
+fn notice(done: &str) -> Option<&'static str> {
+    match done {
+        "answered" => Some("The answer is recorded. A process of the agent applies it."),
+        "stopping" => Some("The run is asked to stop at its next boundary."),
+        "idle" => Some("No run holds the session: there is nothing to stop."),
+        "edited" => Some("The state is corrected."),
+        "forked" => Some("This is the fork."),
+        "queued" => Some("The input is queued. A process of the agent applies it."),
+        _ => None,
+    }
+}
+
+/// A question with the form of its answer.
+fn question(
+    shared: &Shared,
+    session: &str,
+    asked: &Interrupt,
+    unread: Option<&Unread<'_>>,
+) -> Markup {
+    let unread = unread.filter(|it| it.interrupt == asked.id.to_string());
+    let id = format!("q-{}", asked.id);
+    let given = Given { sent: unread.map(|it| it.sent), question: &asked.question };
+    html! {
+        section class="panel ask" aria-labelledby=(id) {
+            h2 id=(id) { "Waits for a person: " (visible(&asked.name)) }
+            p class="soft small" { "Asked by " (visible(&asked.step))
+                @if let Some(item) = asked.item { ", item " (item) }
+                ", " (since(asked.asked_at))
+                @if let Some(expires) = asked.expires_at { "; expires at " (expires) } }
+            (json(&asked.question))
+            @if shared.answers {
+                form method="post" action="/session/answer" {
+                    @if let Some(unread) = unread {
+                        p class="notice bad" role="alert" { (visible(unread.why)) }
+                    }
+                    (hidden(shared, session))
+                    input type="hidden" name="interrupt" value=(asked.id.to_string());
+                    (fields(&asked.answer_schema, &given, &id))
+                    (by(shared, &id, unread.map(|it| it.sent)))
+                    div { button type="submit" { "Answer" } }
+                }
+            }
+        }
+    }
+}
+
+/// A value, pretty and bounded.
+fn json(value: &serde_json::Value) -> Markup {
+    const MOST: usize = 16_000;
+    let text = serde_json::to_string_pretty(value).unwrap_or_default();
+    let end = text.char_indices().nth(MOST).map_or(text.len(), |(end, _)| end);
+    html! { pre dir="auto" tabindex="0" {
+        (visible(&text[..end])) @if end < text.len() { "… (" (text.len()) " bytes)" }
+    } }
+}
+
+pub(crate) fn hidden(shared: &Shared, session: &str) -> Markup {
+    html! {
+        input type="hidden" name="token" value=(shared.form_token);
+        input type="hidden" name="id" value=(session);
+    }
+}
+
+fn by(shared: &Shared, id: &str, sent: Option<&HashMap<String, String>>) -> Markup {
+    let id = format!("{id}-by");
+    let name = sent.and_then(|it| it.get("by")).unwrap_or(&shared.name);
+    html! { div {
+        label for=(id) { "Your name, for the log" }
+        input id=(id) type="text" name="by" value=(name) required autocomplete="name";
+    } }
+}
+
+fn children(report: &Report) -> Markup {
+    let status = &report.status;
+    html! { @if !status.children.is_empty() {
+        section class="panel" aria-labelledby="h-children" {
+            h2 id="h-children" { "Sessions that it waits for" }
+            ul { @for child in &status.children {
+                li { a href=(query::session(child.session.as_str())) { (visible(child.session.as_str())) } }
+            } }
+        }
+    } @if let Some(from) = &status.from {
+        p { "Forked from " a href=(query::state(from.session.as_str(), from.seq)) {
+            (visible(from.session.as_str())) " at " (from.seq) } }
+    } }
+}
+
+/// What a user can do with a session, beside answering.
+fn operate(shared: &Shared, report: &Report) -> Markup {
+    let status = &report.status;
+    let id = status.session.as_str();
+    let names = report.state.as_object().into_iter().flat_map(|it| it.keys());
+    html! {
+        section class="panel" aria-labelledby="h-operate" {
+            h2 id="h-operate" { "Operate" }
+            div class="operate" {
+                @if status.holder.is_some() {
+                    form method="post" action="/session/stop" {
+                        (hidden(shared, id))
+                        div { button class="danger" type="submit" { "Stop at the next boundary" } }
+                    }
+                }
+                details { summary { "Queue an input" }
+                    form method="post" action="/session/input" {
+                        (hidden(shared, id))
+                        div { label for="input" { "The update of the state, as JSON" }
+                            textarea id="input" name="update" rows="4" required spellcheck="false" {} }
+                        div { button type="submit" { "Queue" } }
+                    }
+                }
+                details { summary { "Fork" }
+                    form method="post" action="/session/fork" {
+                        (hidden(shared, id))
+                        div class="row" {
+                            div { label for="seq" { "After the entry" }
+                                input id="seq" type="number" min="1" name="seq" value=(status.head) required; }
+                            div { label for="to" { "Id of the fork" }
+                                input id="to" type="text" name="to" required spellcheck="false"; }
+                        }
+                        div { button type="submit" { "Fork" } }
+                    }
+                }
+                @if !matches!(status.phase, Phase::Running) {
+                    details { summary { "Correct the state" }
+                        form method="post" action="/session/edit" {
+                            (hidden(shared, id))
+                            input type="hidden" name="head" value=(status.head);
+                            div { label for="field" { "Field" }
+                                select id="field" name="field" required {
+                                    @for name in names { option value=(name) { (visible(name)) } }
+                                } }
+                            div { label for="value" { "New value, as JSON" }
+                                textarea id="value" name="value" rows="4" required spellcheck="false" {} }
+                            div { label for="why" { "Reason" }
+                                input id="why" type="text" name="why" required; }
+                            (by(shared, "edit", None))
+                            div { button type="submit" { "Correct" } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct AsFile {
+    id: String,
+    #[serde(default)]
+    form: String,
+}
+
+pub(crate) async fn report(
+    State(shared): State<Arc<Shared>>,
+    Query(AsFile { id, form }): Query<AsFile>,
+) -> Result<Response, Problem> {
+    let report = shared.sessions.report(&id).await?;
+    let (kind, name, text) = match &*form {
+        "md" => ("text/markdown; charset=utf-8", "report.md", report.to_markdown()),
+        _ => ("text/html; charset=utf-8", "report.html", report.to_html()),
+    };
+    let name = format!("attachment; filename=\"{name}\"");
+    Ok(([(CONTENT_TYPE, kind.to_owned()), (CONTENT_DISPOSITION, name)], text).into_response())
+}

@@ -1,0 +1,7 @@
+//! The inspector over HTTP, as a browser and as an attacker use it.
+#![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
+
+mod acts;
+mod guards;
+mod pages;
+mod rig;
