@@ -87,7 +87,7 @@ const PACKAGES: &[&str] = &[
     "harness-store",
     "harness-providers",
     "harness-otel",
-    "harness-inspector",
+    "harness-otel/inspector",
     "examples",
 ];
 

@@ -70,7 +70,7 @@ impl Drop for Driver {
 
 fn pictures() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../target");
+    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
     let folder = target.unwrap_or_else(beside).join("inspector");
     std::fs::create_dir_all(&folder).unwrap();
     folder
