@@ -109,7 +109,7 @@ impl<C: Context, S: State> Agent<C, S> {
         options.session = Ok(child.session);
         options.detached = true;
         RunRequest::new(options, move |launched| {
-            let Some(storage) = agent.inner.storage.clone() else {
+            let Some(storage) = agent.storage() else {
                 return Box::pin(async move { Err(Kind::NoStore(launched.session).into()) });
             };
             Box::pin(attach(agent.taker(storage, slots, launched), child.input, child.parent))
