@@ -80,7 +80,7 @@ impl<C: Context, S: Coded> Handler<C, S> for Generate<C, S> {
 fn provenance<C: Context>(cx: &Cx<C>, model: &dyn Llm) -> Provenance {
     Provenance::new(ProvenanceKind::Generated)
         .agent(&model.id().to_string())
-        .run(&cx.run_id().to_string())
+        .run(cx.run_id().as_ref())
         .call(&cx.op_id().to_string())
 }
 
