@@ -48,7 +48,7 @@ async fn waiting(store: &dyn SessionStore, nth: u32) -> Result<(), StoreError> {
     Ok(())
 }
 
-async fn fill(store: &dyn SessionStore, sessions: u32) -> Result<(), StoreError> {
+pub(super) async fn fill(store: &dyn SessionStore, sessions: u32) -> Result<(), StoreError> {
     let all = (0..sessions).map(|nth| waiting(store, nth));
     futures_util::stream::iter(all).buffer_unordered(AT_ONCE).try_collect::<()>().await
 }

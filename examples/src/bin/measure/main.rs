@@ -24,9 +24,11 @@ mod esg_sync;
 mod figure;
 mod floor;
 mod growing;
+mod inspector;
 mod listing;
 mod llm;
 mod log;
+mod otel;
 mod ours;
 mod postgres;
 mod programs;
@@ -52,6 +54,9 @@ const CASES: &[(&str, Case)] = &[
     ("loop-bare-run", ours::fixed),
     ("loop-bare-allocations", ours::allocations),
     ("loop-growing", growing::growing),
+    ("otel-off", otel::off),
+    ("otel-on", otel::on),
+    ("inspector", inspector::inspector),
     ("runs", runs::runs),
     ("each", each::each),
     ("sessions", sessions::sessions),
