@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::Cx;
 use crate::context::Context;
 use crate::llm::{CallCx, Caps, Llm, LlmError, ModelId, Reply, Request};
+use crate::step::Cx;
 
 /// A model as one step uses it: its calls count in the budget of the run, and observers see them. What
 /// takes a model and knows no step, such as [`LlmPatcher`](super::LlmPatcher), gets this one.

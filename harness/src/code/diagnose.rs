@@ -6,8 +6,7 @@ use async_trait::async_trait;
 use super::bench::Bench;
 use super::state::{CodeChange, Coded, program_of};
 use crate::context::Context;
-use crate::step::Handler;
-use crate::{Cx, StepResult, View};
+use crate::step::{Cx, Handler, StepResult, View};
 
 /// A step that finds out why the program fails, made by [`diagnose`].
 pub struct Diagnose<C>(Box<dyn Fn(&C) -> Bench + Send + Sync>);

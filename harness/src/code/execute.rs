@@ -7,8 +7,7 @@ use super::bench::Bench;
 use super::replay::replay;
 use super::state::{Coded, program_of};
 use crate::context::Context;
-use crate::step::Handler;
-use crate::{Cx, StepResult, View};
+use crate::step::{Cx, Handler, StepResult, View};
 
 /// A step that runs the code steps which an edit affects, made by [`execute`].
 pub struct Execute<C>(Box<dyn Fn(&C) -> Bench + Send + Sync>);

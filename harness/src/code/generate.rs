@@ -7,12 +7,10 @@ use async_trait::async_trait;
 use harness_esg::{Program, Provenance, ProvenanceKind};
 
 use super::prompt::{WRITE, refused};
-use super::review::Reviewed;
-use super::state::{Code, CodeChange, Coded, program_of};
+use super::state::{Code, CodeChange, Coded, Reviewed, program_of};
 use crate::context::Context;
 use crate::llm::{Llm, Request, Transcript, user};
-use crate::step::Handler;
-use crate::{Cx, ResultExt as _, StepError, StepResult, View};
+use crate::step::{Cx, Handler, ResultExt as _, StepError, StepResult, View};
 
 /// How often a model is asked for one program.
 const ROUNDS: u32 = 3;

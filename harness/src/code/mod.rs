@@ -102,5 +102,5 @@ pub use execute::{Execute, execute};
 pub use generate::{Generate, NoProgram, generate};
 pub use patch::{Patch, Unpatched, patch};
 pub use patcher::{LlmPatcher, NoPatch};
-pub use review::{Review, ReviewCode, Reviewed, review};
-pub use state::{Code, CodeChange, Coded};
+pub use review::{Review, ReviewCode, review};
+pub use state::{Code, CodeChange, Coded, Reviewed};

@@ -7,8 +7,7 @@ use harness_esg::{Diagnosis, Patcher, Program, Record};
 
 use super::state::{CodeChange, Coded, program_of};
 use crate::context::Context;
-use crate::step::Handler;
-use crate::{Cx, ResultExt as _, StepError, StepResult, View};
+use crate::step::{Cx, Handler, ResultExt as _, StepError, StepResult, View};
 
 /// A step that patches the program, made by [`patch`].
 pub struct Patch<C: Context>(Box<dyn Fn(&Cx<C>) -> Arc<dyn Patcher> + Send + Sync>);

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use super::bench::{Bench, BenchError};
 use super::state::{Code, CodeChange};
 use crate::context::Context;
-use crate::{Cx, StepError};
+use crate::step::{Cx, StepError};
 
 /// Runs the program of a state, and returns the changes of it. Each record is durable, as an effect of
 /// this step, before the replay continues: after a crash, the step that is entered again finds the

@@ -1,13 +1,11 @@
 //! The step that asks a person about the program.
 use async_trait::async_trait;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::state::{CodeChange, Coded, program_of};
+use super::state::{CodeChange, Coded, Reviewed, program_of};
 use crate::context::Context;
 use crate::question::Question;
-use crate::step::Handler;
-use crate::{Cx, ResultExt as _, StepResult, View};
+use crate::step::{Cx, Handler, ResultExt as _, StepResult, View};
 
 /// A step that asks a person about the program, made by [`review`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,19 +34,6 @@ pub struct ReviewCode {
 impl Question for ReviewCode {
     const NAME: &'static str = "review_code";
     type Answer = Reviewed;
-}
-
-/// What a person decided about a program.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Reviewed {
-    /// It is right.
-    Approved,
-    /// It is not.
-    Rejected {
-        /// What to change.
-        comment: String,
-    },
 }
 
 /// The most of the output that a question shows, in bytes.

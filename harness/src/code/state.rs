@@ -3,9 +3,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use harness_esg::{Diagnosis, Ledger, Operation, Program, ProgramError, Provenance, Record};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::review::Reviewed;
 use crate::state::{FieldOps, Fold, Has};
 
 /// A program of code steps with its executions: the type of a field `#[state(esg)]`.
@@ -64,6 +64,19 @@ impl From<Record> for CodeChange {
     fn from(record: Record) -> Self {
         Self::Record(Box::new(record))
     }
+}
+
+/// What a person decided about a program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Reviewed {
+    /// It is right.
+    Approved,
+    /// It is not.
+    Rejected {
+        /// What to change.
+        comment: String,
+    },
 }
 
 /// A state with a program: it has a field `#[state(esg)]` of the type [`Code`].

@@ -86,6 +86,14 @@ impl Pending {
             .collect()
     }
 
+    /// Opens interrupts, also those that an entry of the same batch has closed.
+    pub(super) fn reopen(&mut self, open: impl Iterator<Item = OpenInterrupt>) {
+        let before = self.open.len();
+        self.open.extend(open);
+        let again = &self.open[before..];
+        self.close.retain(|id| !again.iter().any(|open| open.id == *id));
+    }
+
     /// Empties it, keeping its room.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();

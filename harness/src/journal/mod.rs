@@ -27,7 +27,7 @@ use tokio::sync::futures::Notified;
 use crate::clock::boot_millis;
 use crate::id::{Seq, SessionId};
 use crate::inbox::{Unread, summary, unread};
-use crate::session::{Change, Entry, Names, Opened, Session, Snapshot, StepRef};
+use crate::session::{Change, Entry, Names, Opened, Session, Snapshot, StepRef, open_in_store};
 use crate::state::Schema;
 use crate::store::{
     InboxSeq, Lease, ReadRequest, Released, SessionStore, SessionSummary, StoreError,
@@ -175,7 +175,7 @@ impl Journal {
         entry: Entry<P>,
         names: &impl Names<P>,
     ) -> Result<(), Broken> {
-        let closed = session.closed_by(&entry.change);
+        let (closed, was_parked) = (session.closed_by(&entry.change), session.is_parked());
         session.apply(&entry).map_err(|error| Broken::Unsound(error.to_string()))?;
         let summary = entry
             .change
@@ -183,6 +183,10 @@ impl Journal {
             .then(|| session.summary(&names.name(&session.cursor.step)));
         let mut buffer = self.shared.buffer();
         buffer.push(names.entry(entry), closed)?;
+        if was_parked && !session.is_parked() {
+            // What was asked where it stands again was closed when the last steps began.
+            buffer.pending.reopen(session.open_interrupts().map(open_in_store));
+        }
         if let Some(summary) = summary {
             buffer.inbox = buffer.inbox.max(summary.inbox);
             buffer.pending.summary = Some(summary);

@@ -235,6 +235,11 @@ impl<P: StepRef> Session<P> {
         self.interrupts.under(item, key)
     }
 
+    /// Whether the last steps of a turn run, and the session goes back from them.
+    pub(crate) fn is_parked(&self) -> bool {
+        self.parked.is_some()
+    }
+
     /// Whether a step, or an item of it, waits: for an answer or a child, unless a timer that it waits
     /// for as well is due; or for a timer.
     pub(crate) fn waits(&self, item: Option<u32>, now: UtcMillis) -> bool {

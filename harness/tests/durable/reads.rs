@@ -417,3 +417,27 @@ fn sessions_read_what_the_run_had_in_memory() {
         assert!(kinds.contains(kind), "{kind}");
     }
 }
+
+/// The budget ends while one of two questions is answered, and the last step of the turn runs: with more
+/// budget, the other question can be answered.
+#[test]
+fn a_question_stands_open_again_after_the_last_step_of_an_exhausted_turn() {
+    let each = |others| Kind::Each { items: 1, collects: false, one: Does::Add(0), others };
+    let kinds = [each(Does::Add(0)), each(Does::AsksTwo), Kind::Gate { expires: false }];
+    let last = [Kind::Run(Does::Add(0))];
+    let steps = kinds.into_iter().chain(last).zip(1..);
+    let plan = |(kind, low)| Plan { kind, low, high: 0, on_error: false, at_most: None };
+    let steps = steps.map(plan).collect();
+    let plan = Loop { steps, on_error: false, finally: Some(Does::Once) };
+    for durability in [Durability::Step, Durability::Settle] {
+        let (phases, kinds) = runtime().block_on(runs(&plan, durability, true));
+        assert!(phases.contains(&Phase::Exhausted), "{phases:?}");
+        let seen: Vec<&str> = kinds
+            .iter()
+            .map(String::as_str)
+            .filter(|kind| ["ask", "resolve", "finish"].contains(kind))
+            .collect();
+        // What is resolved after the last step was asked before it.
+        assert!(seen.windows(2).any(|two| two == ["finish", "resolve"]), "{seen:?}");
+    }
+}
