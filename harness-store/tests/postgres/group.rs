@@ -28,6 +28,16 @@ type Answer = Result<harness::store::Appended, StoreError>;
 /// Appends an entry to each, as one group: until all have been given to the store, another program
 /// keeps its only lane.
 async fn at_once(place: &Place, store: &PostgresStore, leases: &[Lease]) -> Vec<Answer> {
+    at_once_with(place, store, leases, async {}).await
+}
+
+/// Does `more` with them.
+async fn at_once_with<T>(
+    place: &Place,
+    store: &PostgresStore,
+    leases: &[Lease],
+    more: impl Future<Output = T>,
+) -> Vec<Answer> {
     let gate = claim(store, &id("gate")).await;
     append(store, &gate, 0, b"one").await.unwrap();
     let other = place.raw().await;
@@ -39,11 +49,14 @@ async fn at_once(place: &Place, store: &PostgresStore, leases: &[Lease]) -> Vec<
     let first = spawn(&gate);
     wait_for_lock(place, 1).await;
     let tasks: Vec<_> = leases.iter().map(spawn).collect();
-    // On one thread, each has been polled, and waits.
-    for _ in 0..10 {
-        tokio::task::yield_now().await;
-    }
-    other.batch_execute("COMMIT").await.unwrap();
+    let end = async {
+        // On one thread, each has been polled, and waits.
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        other.batch_execute("COMMIT").await.unwrap();
+    };
+    tokio::join!(end, more);
     first.await.unwrap().unwrap();
     let mut answers = Vec::new();
     for task in tasks {
@@ -195,10 +208,7 @@ async fn a_flushed_batch_commits_with_synchronous_commit_on_alone_and_in_a_group
     assert_eq!(durability().await, ["off", "on"].map(String::from));
     client.batch_execute("DELETE FROM committed").await.unwrap();
     // In one transaction with others that are flushed, it is, too.
-    let (answers, _) = tokio::join!(at_once(&place, &store, &leases), async {
-        wait_for_lock(&place, 1).await;
-        without_flush(3).await
-    });
+    let answers = at_once_with(&place, &store, &leases, without_flush(3)).await;
     assert!(answers.iter().all(Result::is_ok), "{answers:?}");
     assert_eq!(durability().await, ["on"]);
 }
