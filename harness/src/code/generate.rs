@@ -56,11 +56,11 @@ impl<C: Context, S: Coded> Handler<C, S> for Generate<C, S> {
         let asked = question(&(self.task)(&state), code).fatal()?;
         let mut talk = Transcript::from_iter([user(asked)]);
         let mut why = String::new();
-        for _ in 0..ROUNDS {
+        for round in 1..=ROUNDS {
             let request = Request::new(talk.sealed()?).system(WRITE);
             let reply = cx.llm(&model).request(request).await?;
             let text = reply.text().unwrap_or_default();
-            match changes(code, &text, &provenance(&cx, &*model)) {
+            match changes(code, &text, &provenance(&cx, round)) {
                 Ok(mut changes) => {
                     changes.push(CodeChange::Diagnosed(None));
                     changes.push(CodeChange::Reviewed(None));
@@ -75,11 +75,12 @@ impl<C: Context, S: Coded> Handler<C, S> for Generate<C, S> {
     }
 }
 
-fn provenance<C: Context>(cx: &Cx<C>, model: &dyn Llm) -> Provenance {
+/// The ids of a step's model calls count from 1.
+fn provenance<C: Context>(cx: &Cx<C>, call: u32) -> Provenance {
     Provenance::new(ProvenanceKind::Generated)
-        .agent(&model.id().to_string())
+        .agent(cx.agent_id().as_str())
         .run(cx.run_id().as_ref())
-        .call(&cx.op_id().to_string())
+        .call(&format!("{}#{call}", cx.op_id()))
 }
 
 fn question(task: &str, code: &Code) -> Result<String, StepError> {

@@ -1,11 +1,11 @@
 //! A replay whose records are effects of a step, one after the other.
 use std::fmt;
-use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, PoisonError};
 
 use harness_esg::{Journal, JournalError, KillHandle, Record};
+use tokio::sync::Mutex;
 use tokio::sync::mpsc::{Receiver, channel as channel_to_step};
-use tokio::sync::{Mutex, oneshot};
 use tokio::task::JoinHandle;
 
 use super::bench::{Bench, BenchError};
@@ -21,7 +21,9 @@ pub(super) async fn replay<C: Context>(
     code: &Code,
     cx: &Cx<C>,
 ) -> Result<Vec<CodeChange>, StepError> {
-    let replay = Arc::new(Mutex::new(Replay::Recorded { bench, code: code.clone() }));
+    let mut ending = EndsWithStep::default();
+    let kill = Arc::clone(&ending.kill);
+    let replay = Arc::new(Mutex::new(Replay::Recorded { bench, code: code.clone(), kill }));
     let mut records: Vec<Record> = Vec::new();
     for nth in 0_u32.. {
         let at = Arc::clone(&replay);
@@ -34,7 +36,28 @@ pub(super) async fn replay<C: Context>(
         replay.lock().await.recorded(&new);
         records.extend(new);
     }
+    ending.is_over = true;
     Ok(records.into_iter().map(CodeChange::from).collect())
+}
+
+/// Where the handle of the worker is, once a replay runs.
+type Kill = Arc<std::sync::Mutex<Option<KillHandle>>>;
+
+/// A step that is cancelled, or has no more time, does not let its program run on. The effects of a step
+/// are waited for, so none of them can do this.
+#[derive(Default)]
+struct EndsWithStep {
+    kill: Kill,
+    is_over: bool,
+}
+
+impl Drop for EndsWithStep {
+    fn drop(&mut self) {
+        let kill = self.kill.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let (Some(kill), false) = (kill, self.is_over) {
+            kill.kill();
+        }
+    }
 }
 
 enum Replay {
@@ -42,6 +65,7 @@ enum Replay {
     Recorded {
         bench: Bench,
         code: Code,
+        kill: Kill,
     },
     Running(Running),
 }
@@ -51,7 +75,6 @@ struct Running {
     /// Lets the replay continue after the batch that was received last.
     waiting: Option<Sender<()>>,
     done: JoinHandle<Result<(), BenchError>>,
-    kill: Option<oneshot::Receiver<Option<KillHandle>>>,
 }
 
 struct Batch {
@@ -74,8 +97,8 @@ impl Replay {
 
     /// The next records, or `None` at the end.
     async fn next(&mut self) -> Result<Option<Vec<Record>>, BenchError> {
-        if let Self::Recorded { bench, code } = self {
-            *self = Self::Running(Running::start(bench.clone(), code.clone()));
+        if let Self::Recorded { bench, code, kill } = self {
+            *self = Self::Running(Running::start(bench.clone(), code.clone(), Arc::clone(kill)));
         }
         let Self::Running(running) = self else { return Ok(None) };
         match running.batches.recv().await {
@@ -83,40 +106,28 @@ impl Replay {
                 running.waiting = Some(batch.stored);
                 Ok(Some(batch.records))
             }
-            None => {
-                running.kill = None;
-                match (&mut running.done).await {
-                    Ok(done) => done.map(|()| None),
-                    Err(error) => Err(BenchError::Start(error.into())),
-                }
-            }
+            None => match (&mut running.done).await {
+                Ok(done) => done.map(|()| None),
+                Err(error) => Err(BenchError::Start(error.into())),
+            },
         }
     }
 }
 
 impl Running {
-    fn start(bench: Bench, code: Code) -> Self {
+    fn start(bench: Bench, code: Code, kill: Kill) -> Self {
         let (to, batches) = channel_to_step(1);
-        let (handle, kill) = oneshot::channel();
         let done = tokio::spawn(async move {
-            let begun = move |kill| drop(handle.send(kill));
+            let begun = move |handle| {
+                *kill.lock().unwrap_or_else(PoisonError::into_inner) = handle;
+            };
             bench
                 .journalled(&code, Some(Box::new(ToStep(to))), begun, |graph| {
                     graph.replay().map(drop)
                 })
                 .await
         });
-        Self { batches, waiting: None, done, kill: Some(kill) }
-    }
-}
-
-/// A step that was dropped does not let its program run on.
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.batches.close();
-        if let Some(Ok(Some(handle))) = self.kill.take().map(|mut kill| kill.try_recv()) {
-            handle.kill();
-        }
+        Self { batches, waiting: None, done }
     }
 }
 

@@ -146,7 +146,9 @@ impl Code {
         self.0.reviewed.as_ref()
     }
 
-    /// Whether every step has an execution that ended well, of the source it has now.
+    /// Whether every step has an execution that ended well, of the source it has now. It says how the last
+    /// replay ended: what another input, or a step that was removed or moved, changes shows once the
+    /// program has [run](super::execute()).
     #[must_use]
     pub fn is_ok(&self) -> bool {
         let stands = |step: &harness_esg::Step| {

@@ -12,6 +12,7 @@ use harness::esg::{
     RunStep, Swept, Sync, Synced, Value,
 };
 use harness::llm::Scripted;
+use harness::observe::{self, EventKind};
 use harness::prelude::*;
 use harness::store::{MemoryStore, Phase};
 use harness::{Interrupt, RunRequest, Sessions};
@@ -294,7 +295,15 @@ async fn a_program_that_is_rejected_is_written_again_with_the_comment() {
     let (blobs, counts) = (Blobs::memory(), Counts::default());
     let slots =
         || Ctx::runtime().model(Arc::new(model.clone())).bench(bench(&blobs, &counts)).build();
-    let agent = harness().agent("a", ()).store(MemoryStore::new());
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&calls);
+    let agent = harness().agent("a", ()).store(MemoryStore::new()).observe(observe::from_fn(
+        move |event| {
+            if let EventKind::CallEnded { call, .. } = &event.kind {
+                seen.lock().unwrap().push(call.to_string());
+            }
+        },
+    ));
     let run = agent.run(Analysis::update().task("add up"), slots()).session("s");
     let Outcome::Interrupted(waiting) = run.await.unwrap() else { panic!("it asks a person") };
     let asked = waiting.pending::<ReviewCode>().unwrap();
@@ -316,7 +325,11 @@ async fn a_program_that_is_rejected_is_written_again_with_the_comment() {
     assert!(counts.lock().unwrap().values().all(|count| *count == 1), "{counts:?}");
     let last = state.code.program().versions().last().unwrap();
     assert_eq!(last.provenance.kind, ProvenanceKind::Generated);
-    assert!(last.provenance.run.is_some() && last.provenance.call.is_some());
+    assert!(last.provenance.run.is_some());
+    assert_eq!(last.provenance.agent.as_deref(), Some("a"));
+    let call = last.provenance.call.as_deref().unwrap_or_default();
+    let calls = calls.lock().unwrap();
+    assert!(calls.iter().any(|id| id == call), "{call} of {calls:?}");
 }
 
 #[tokio::test]
