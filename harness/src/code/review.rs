@@ -31,6 +31,7 @@ pub struct ReviewCode {
     pub failure: Option<String>,
 }
 
+#[diagnostic::do_not_recommend]
 impl Question for ReviewCode {
     const NAME: &'static str = "review_code";
     type Answer = Reviewed;

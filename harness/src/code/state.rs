@@ -201,6 +201,7 @@ fn next(mark: &Mark, record: &Record) -> Mark {
     hash.finalize()
 }
 
+#[diagnostic::do_not_recommend]
 impl Fold for Code {
     type Item = CodeChange;
 

@@ -1,5 +1,5 @@
 //@ names: `reducer`
-//@ remedy: `nest` and `provides`
+//@ remedy: `provides` and `esg`
 
 use harness::State;
 use serde::{Deserialize, Serialize};
