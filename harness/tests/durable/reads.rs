@@ -422,8 +422,8 @@ fn sessions_read_what_the_run_had_in_memory() {
 /// budget, the other question can be answered.
 #[test]
 fn a_question_stands_open_again_after_the_last_step_of_an_exhausted_turn() {
-    let each = |others| Kind::Each { items: 1, collects: false, one: Does::Add(0), others };
-    let kinds = [each(Does::Add(0)), each(Does::AsksTwo), Kind::Gate { expires: false }];
+    let each = |items, others| Kind::Each { items, collects: false, one: Does::Add(0), others };
+    let kinds = [each(0, Does::Add(0)), each(1, Does::AsksTwo), Kind::Gate { expires: false }];
     let last = [Kind::Run(Does::Add(0))];
     let steps = kinds.into_iter().chain(last).zip(1..);
     let plan = |(kind, low)| Plan { kind, low, high: 0, on_error: false, at_most: None };
