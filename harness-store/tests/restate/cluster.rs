@@ -1,13 +1,12 @@
 //! A cluster of three nodes, each of which is killed while sessions work.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use harness::Sessions;
 use harness::inspect::Phase;
 use harness::prelude::*;
 use harness_store::restate::{RestateService, RestateStore};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{mpsc, watch};
 
 use crate::orders::{Order, World, agent, effects, expected, slots};
 use crate::place::{name, run};
@@ -27,14 +26,15 @@ struct Ctx {
     #[slot(required)]
     entered: mpsc::UnboundedSender<()>,
     #[slot(required)]
-    leave: Arc<Semaphore>,
+    open: watch::Receiver<bool>,
 }
 
-/// An effect whose result is journalled, and work after it that waits until the test lets it end.
+/// An effect whose result is journalled, and work after it that waits while its gate is closed. An
+/// attempt of a dead node or a repeated one passes as well: the gate counts nobody.
 fn working(
     name: &str,
     world: &World,
-) -> (Agent<Ctx, Doc>, mpsc::UnboundedReceiver<()>, Arc<Semaphore>) {
+) -> (Agent<Ctx, Doc>, mpsc::UnboundedReceiver<()>, watch::Sender<bool>) {
     #[derive(StepId, Clone, Debug, PartialEq, Eq)]
     enum Step {
         Work,
@@ -51,7 +51,7 @@ fn working(
                     };
                     cx.once("pay", pay).await?;
                     cx.entered.send(())?;
-                    cx.leave.acquire().await?.forget();
+                    cx.open.clone().wait_for(|open| *open).await?;
                     Ok(Doc::update().done(true))
                 })
                 .end(),
@@ -59,10 +59,9 @@ fn working(
         .build()
         .unwrap();
     let (entered, receiver) = mpsc::unbounded_channel();
-    let leave = Arc::new(Semaphore::new(0));
-    let slots =
-        Ctx::required().world(world.clone()).entered(entered).leave(Arc::clone(&leave)).build();
-    (harness.agent(name, slots), receiver, leave)
+    let (gate, open) = watch::channel(false);
+    let slots = Ctx::required().world(world.clone()).entered(entered).open(open).build();
+    (harness.agent(name, slots), receiver, gate)
 }
 
 async fn ended(store: &RestateStore, session: &str) {
@@ -85,7 +84,7 @@ async fn any_node_of_three_may_be_killed_and_sessions_continue() {
     let dir = tempfile::tempdir().unwrap();
     let (world, paid) =
         (World::new(dir.path().join("effects")), World::new(dir.path().join("paid")));
-    let (orders, (work, mut entered, leave)) = (agent("orders"), working("work", &paid));
+    let (orders, (work, mut entered, gate)) = (agent("orders"), working("work", &paid));
     let its = world.clone();
     let service = RestateService::new()
         .serve(&orders, move |_| {
@@ -114,13 +113,11 @@ async fn any_node_of_three_may_be_killed_and_sessions_continue() {
             entered.recv().await.unwrap();
         }
         cluster.nodes[node].kill();
-        leave.add_permits(SESSIONS);
+        gate.send_replace(true);
         let (orders, work) = (other.sessions(&orders), other.sessions(&work));
         // An inspection waits until another node leads what this one led.
         Sessions::new(orders.clone()).pending_interrupts().await.unwrap();
         for session in &names {
-            // A repeated attempt needs a permit of its own.
-            leave.add_permits(1);
             ended(&orders, session).await;
             ended(&work, session).await;
             let state = Sessions::new(orders.clone()).state(session).await.unwrap();
@@ -131,7 +128,7 @@ async fn any_node_of_three_may_be_killed_and_sessions_continue() {
         let mut lines: Vec<_> = paid.lines().into_iter().filter(of_round).collect();
         lines.sort();
         assert_eq!(lines, names);
-        while leave.try_acquire().map(tokio::sync::SemaphorePermit::forget).is_ok() {}
+        gate.send_replace(false);
         while entered.try_recv().is_ok() {}
         cluster.nodes[node].restart();
     }
