@@ -13,6 +13,7 @@ use harness::worker::Worker;
 use harness::{Agent, FailureKind, Outcome, UtcMillis};
 use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Semaphore;
 
 use crate::check::Log;
 use crate::child::{Other, hear, say, setting};
@@ -63,11 +64,31 @@ async fn act(_: View<Job>, cx: Cx<Ctx>) -> StepResult<Job> {
         say(&format!("in {session} {}", UtcMillis::now().0));
         match &*setting("THEN") {
             "abort" => std::process::abort(),
+            "suspects" => beside_a_deadly_one(&session).await,
             "wait" => drop(tokio::task::spawn_blocking(hear).await),
             _ => {}
         }
     }
     Ok(Job::update().done([cx.step().to_string()]))
+}
+
+/// The sessions that are at work beside one that ends the process.
+const BESIDE: usize = 4;
+
+/// What the first step does in a process that one session ends: the others are in the middle of it as
+/// long as they are not told to continue.
+async fn beside_a_deadly_one(session: &str) {
+    static ENTERED: Semaphore = Semaphore::const_new(0);
+    if session != "deadly" {
+        ENTERED.add_permits(1);
+        drop(tokio::task::spawn_blocking(hear).await);
+        return;
+    }
+    // At first it is at work beside all of them.
+    if setting("ALL") == "1" {
+        ENTERED.acquire_many(BESIDE as u32).await.unwrap().forget();
+    }
+    std::process::abort();
 }
 
 fn agent(store: Store, dir: &Path, lease: Duration) -> Agent<Ctx, Job> {
@@ -273,6 +294,63 @@ fn a_worker_survives_the_end_of_its_redis() {
     let _alone = crate::alone();
     let server = Server::start(SAFE);
     server_killed(&server.url(), || server.kill(), || server.restart());
+}
+
+in_each_store!(a_session_beside_one_that_keeps_ending_its_worker_ends_well, beside);
+
+fn beside(kind: Kind) {
+    let _alone = crate::alone();
+    let dir = Place::new("workers aborted beside", None);
+    kind.choose(dir.path());
+    let jobs = Jobs::new(dir);
+    let names = (0..BESIDE).map(|at| format!("s{at}"));
+    let healthy: Vec<_> = names.map(|name| jobs.queue(name)).collect();
+    let deadly = jobs.queue("deadly");
+    let start = |all: bool| {
+        let all = u8::from(all).to_string();
+        let settings = [("THEN", "suspects".into()), ("LEASE", "500".into()), ("ALL", all)];
+        Other::start("worker", jobs.dir.path(), &settings)
+    };
+    // The first run and the first takeover are those of all of them at once.
+    for _ in 0..2 {
+        let (status, said) = start(true).end();
+        let entered: BTreeSet<_> = said.iter().filter_map(|line| Some(entered(line)?.0)).collect();
+        assert!(!status.success() && entered.len() == BESIDE + 1, "{status}: {said:?}");
+    }
+    // From then on one at a time, and those that are not the reason come further.
+    let mut further = BTreeSet::new();
+    let mut on = |worker: &mut Other, line: &str| {
+        let (session, _) = entered(line).unwrap_or_else(|| panic!("{line}"));
+        if session != "deadly" {
+            worker.say("continue");
+            further.insert(session);
+            return true;
+        }
+        false
+    };
+    for _ in 2..5 {
+        let mut worker = start(false);
+        assert_eq!(worker.hear(), "ready");
+        loop {
+            let line = worker.hear();
+            if !on(&mut worker, &line) {
+                break;
+            }
+        }
+        assert!(!worker.end().0.success());
+    }
+    let mut last = start(false);
+    assert_eq!(last.hear(), "ready");
+    for _ in further.len()..BESIDE {
+        last.say("continue");
+    }
+    let Outcome::Failed(failed) = jobs.outcome(&deadly) else { panic!() };
+    assert_eq!(failed.failure.kind, FailureKind::CrashLoop);
+    for queued in &healthy {
+        let ended = jobs.outcome(queued).ended().unwrap();
+        assert_eq!(ended.state.done, ["First", "Second", "Third"], "{}", queued.session);
+    }
+    drain(last);
 }
 
 /// The common server, through a proxy of this process.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::context::Context;
 use crate::id::{RunId, SessionId};
 use crate::journal::LeaseGuard;
-use crate::recovery::{Inputs, Worked, attach, encoded, run_due};
+use crate::recovery::{Admission, Inputs, Worked, attach, encoded, run_due};
 use crate::run::{
     ChildStart, ErasedSlots, Kind, Outcome, Queued, Rest, Resume, Resumer, RunError, RunRequest,
     Source,
@@ -66,13 +66,14 @@ impl<C: Context, S: State> Agent<C, S> {
         self.storage().map(|storage| (storage.store, storage.ttl))
     }
 
-    /// Runs a session that a worker has claimed.
+    /// Runs a session that a worker has claimed. `None` if it is not admitted.
     pub(crate) fn work_on(
         &self,
         slots: C::Runtime,
         lease: LeaseGuard,
         claimed: Claimed,
-    ) -> BoxFuture<Result<Worked<S>, RunError>> {
+        admission: Arc<dyn Admission>,
+    ) -> BoxFuture<Result<Option<Worked<S>>, RunError>> {
         let session = claimed.lease.session.clone();
         let Some(storage) = self.storage() else {
             return Box::pin(async move { Err(Kind::NoStore(session).into()) });
@@ -83,7 +84,7 @@ impl<C: Context, S: State> Agent<C, S> {
         let (launched, _) = options.launch(None);
         launched.stop.hand_over();
         let taker = self.taker(storage, slots, launched);
-        Box::pin(run_due(taker, lease, claimed))
+        Box::pin(run_due(taker, lease, claimed, Some(admission)))
     }
 
     /// Claims a session, and does what it is due for.
@@ -96,9 +97,14 @@ impl<C: Context, S: State> Agent<C, S> {
                 return Box::pin(async move { Err(Kind::NoStore(launched.session).into()) });
             };
             Box::pin(async move {
+                let id = launched.session.clone();
                 let claim = LeaseGuard::claim(&storage.store, &launched.session, storage.ttl).await;
                 let (lease, claimed) = claim.map_err(Kind::Store)?;
-                Ok(run_due(agent.taker(storage, slots, launched), lease, claimed).await?.outcome)
+                let taker = agent.taker(storage, slots, launched);
+                match run_due(taker, lease, claimed, None).await? {
+                    Some(worked) => Ok(worked.outcome),
+                    None => Err(Kind::NotWaiting(id).into()),
+                }
             })
         })
     }

@@ -11,6 +11,7 @@ use crate::inbox::{
     note_applied, note_skipped, read_inbox, send_child_settled, send_expired, waiting_inputs,
 };
 use crate::journal::{Journal, LeaseGuard};
+use crate::observe::{Fanout, Observer, Observers};
 use crate::run::{Kind, Outcome, RunError, fold_input};
 use crate::session::{Change, Digest, InputKey, Recorded, RunStarted};
 use crate::state::State;
@@ -30,26 +31,46 @@ pub(crate) struct Worked<S: State> {
     pub(crate) outcome: Outcome<S>,
 }
 
+/// Decides whether a session continues whose run has ended without settling. If it is
+/// [observed](Admitted::Observed), it receives the events of the run.
+pub(crate) trait Admission: Observer {
+    /// `recovered` is how many runs before that one have ended so at the same position.
+    fn admit(&self, recovered: u32) -> Admitted;
+}
+
+/// Whether a session continues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Admitted {
+    Freely,
+    Observed,
+    NotNow,
+}
+
 /// Runs a session that was claimed because it is due, until it settles. If it cannot be run, it is
-/// released as it was, so that it is still due for a program that can.
+/// released as it was, so that it is still due for a program that can; so it is if it is not
+/// admitted, which is `None`.
 pub(crate) async fn run_due<C: Context, S: State>(
     taker: Taker<C, S>,
     lease: LeaseGuard,
     claimed: store::Claimed,
-) -> Result<Worked<S>, RunError> {
-    let (taken, done) = Box::pin(take(taker, lease, claimed)).await?;
-    Ok(match taken {
+    admission: Option<Arc<dyn Admission>>,
+) -> Result<Option<Worked<S>>, RunError> {
+    let Some((taken, done)) = Box::pin(take(taker, lease, claimed, admission)).await? else {
+        return Ok(None);
+    };
+    Ok(Some(match taken {
         Taken::AtRest(outcome) => Worked { done, outcome: *outcome },
         Taken::Run(run) => Worked { done: true, outcome: launch(*run).await },
-    })
+    }))
 }
 
 /// Takes the session. Says whether it is not due any more for the same reason if nothing runs.
 async fn take<C: Context, S: State>(
-    taker: Taker<C, S>,
+    mut taker: Taker<C, S>,
     lease: LeaseGuard,
     claimed: store::Claimed,
-) -> Result<(Taken<C, S>, bool), RunError> {
+    admission: Option<Arc<dyn Admission>>,
+) -> Result<Option<(Taken<C, S>, bool)>, RunError> {
     let id = taker.session().clone();
     // Messages alone: a late notice, say, of a child that the session does not wait for any more.
     let for_messages = claimed.summary.as_ref().is_some_and(|summary| {
@@ -63,6 +84,21 @@ async fn take<C: Context, S: State>(
         held.give_back().await;
         return Err(Kind::NotFound(id).into());
     };
+    let crashed = recorded.session.phase == Phase::Running;
+    if let Some(admission) = admission.filter(|_| crashed) {
+        match admission.admit(recorded.session.recovered) {
+            Admitted::Freely => {}
+            Admitted::Observed => {
+                let mut observers = Observers::default();
+                observers.add(admission);
+                taker.launched.fanout.join(&Fanout::new(observers, None));
+            }
+            Admitted::NotNow => {
+                held.give_back().await;
+                return Ok(None);
+            }
+        }
+    }
     let ready = match taker.check(&recorded) {
         Ok(compatible) => taker.expire(&mut held, &recorded).await.map(|()| compatible),
         Err(refused) => Err(refused),
@@ -76,7 +112,8 @@ async fn take<C: Context, S: State>(
     };
     if let Some(parent) = recorded.session.owes_notice() {
         let parent = parent.session.clone();
-        return Ok((taker.notify(held, recorded, compatible.state, &parent).await?, true));
+        let taken = taker.notify(held, recorded, compatible.state, &parent).await?;
+        return Ok(Some((taken, true)));
     }
     let taken = match recorded.session.phase {
         Phase::Ended => taker.next_turn(held, recorded, compatible).await,
@@ -88,7 +125,7 @@ async fn take<C: Context, S: State>(
         // A person decides whether such a turn continues.
         _ => taker.leave(held, &recorded.session, compatible.state, true).await,
     };
-    Ok((taken?, for_messages))
+    Ok(Some((taken?, for_messages)))
 }
 
 impl<C: Context, S: State> Taker<C, S> {

@@ -28,7 +28,7 @@ use crate::step::{Ids, RunScope};
 use crate::store::SessionStore;
 
 pub(crate) use child::attach;
-pub(crate) use due::{Worked, run_due};
+pub(crate) use due::{Admission, Admitted, Worked, run_due};
 pub(crate) use queue::Inputs;
 pub(crate) use resume::resume;
 pub(crate) use turn::{encoded, run};

@@ -10,6 +10,7 @@
 mod backoff;
 mod pool;
 mod serve;
+mod suspects;
 
 use std::collections::HashMap;
 use std::fmt;

@@ -13,10 +13,12 @@ use tokio::time::sleep;
 
 use crate::id::{AgentId, SessionId};
 use crate::journal::LeaseGuard;
+use crate::recovery::Admission;
 use crate::store::{Claimed, DueRequest, SessionStore};
 
 use super::backoff::BackOff;
 use super::serve::{Done, Served};
+use super::suspects::{Gate, Suspects};
 
 /// How often an idle worker asks its store.
 const POLL: Duration = Duration::from_secs(1);
@@ -32,6 +34,7 @@ pub(super) struct Shared {
     /// How many sessions may run at once.
     pub(super) room: Arc<Semaphore>,
     back_off: Mutex<BackOff>,
+    suspects: Arc<Suspects>,
     /// A run has ended.
     freed: Notify,
 }
@@ -39,7 +42,8 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(room: usize) -> Self {
         let room = Arc::new(Semaphore::new(room.clamp(1, Semaphore::MAX_PERMITS)));
-        Self { room, back_off: Mutex::default(), freed: Notify::new() }
+        let (back_off, suspects) = (Mutex::default(), Arc::default());
+        Self { room, back_off, suspects, freed: Notify::new() }
     }
 
     pub(super) fn back_off(&self) -> MutexGuard<'_, BackOff> {
@@ -136,7 +140,8 @@ impl Pool {
     /// Claims what is due and runs it. Says how many sessions that are.
     async fn claim(&self, room: Room, runs: &mut JoinSet<()>) -> usize {
         let Room { agents, mut permits, count } = room;
-        let except = self.shared.back_off().waiting();
+        let mut except = self.shared.back_off().waiting();
+        except.extend(self.shared.suspects.waiting());
         let request = DueRequest::new(agents).except(except).limit(count);
         let (claimed, failed) = match LeaseGuard::claim_due(&self.store, request, self.ttl).await {
             Ok(due) => due,
@@ -178,8 +183,12 @@ async fn work(
 ) {
     let session = claimed.lease.session.clone();
     // A panic of the program's code ends only this task.
-    let done = tokio::spawn(served.run(lease, claimed)).await;
+    let gate = Arc::new(Gate::new(Arc::clone(&shared.suspects), session.clone()));
+    let run = served.run(lease, claimed, Arc::clone(&gate) as Arc<dyn Admission>);
+    let done = tokio::spawn(run).await;
+    gate.leave();
     match done {
+        Ok(Done::NotNow) => {}
         Ok(Done::Progress) => shared.back_off().succeeded(&session),
         Ok(Done::Nothing) => {
             shared.failed(&session, Some(&served.agent), "it has nothing to do".into());

@@ -11,6 +11,7 @@ use crate::agent::Agent;
 use crate::context::{Context, RuntimeSlots};
 use crate::id::{AgentId, SessionId};
 use crate::journal::{LeaseGuard, LeaseObserver};
+use crate::recovery::Admission;
 use crate::run::Outcome;
 use crate::state::State;
 use crate::step::{BoxFuture, FailureKind};
@@ -25,6 +26,8 @@ pub(super) enum Done {
     Progress,
     /// Nothing had to be done.
     Nothing,
+    /// It was given back until a place is free.
+    NotNow,
     /// It could not be run.
     Failed(String),
 }
@@ -36,7 +39,7 @@ pub(super) struct Served {
     pub(super) ttl: Duration,
     /// How many of its sessions may run at once.
     pub(super) room: Arc<Semaphore>,
-    run: Box<dyn Fn(LeaseGuard, Claimed) -> BoxFuture<Done> + Send + Sync>,
+    run: Box<dyn Fn(LeaseGuard, Claimed, Arc<dyn Admission>) -> BoxFuture<Done> + Send + Sync>,
 }
 
 impl Served {
@@ -51,7 +54,10 @@ impl Served {
     {
         let (store, ttl) = agent.work_storage()?;
         let (id, own) = (agent.id().clone(), agent.clone());
-        let run = move |mut lease: LeaseGuard, claimed: Claimed| -> BoxFuture<Done> {
+        let run = move |mut lease: LeaseGuard,
+                        claimed: Claimed,
+                        admission: Arc<dyn Admission>|
+              -> BoxFuture<Done> {
             // The slots may take longer to make than the lease lasts.
             lease.keep(Arc::new(Unobserved));
             let (agent, making) = (own.clone(), slots(claimed.lease.session.clone()));
@@ -62,9 +68,10 @@ impl Served {
                         return Done::Failed(format!("its slots could not be made: {error}"));
                     }
                 };
-                match agent.work_on(slots, lease, claimed).await {
-                    Ok(worked) if worked.done => done(&worked.outcome),
-                    Ok(worked) => match worked.outcome {
+                match agent.work_on(slots, lease, claimed, admission).await {
+                    Ok(None) => Done::NotNow,
+                    Ok(Some(worked)) if worked.done => done(&worked.outcome),
+                    Ok(Some(worked)) => match worked.outcome {
                         Outcome::Failed(failed) => Done::Failed(failed.failure.to_string()),
                         _ => Done::Nothing,
                     },
@@ -76,8 +83,13 @@ impl Served {
         Some(Self { agent: id, store, ttl, room, run: Box::new(run) })
     }
 
-    pub(super) fn run(&self, lease: LeaseGuard, claimed: Claimed) -> BoxFuture<Done> {
-        (self.run)(lease, claimed)
+    pub(super) fn run(
+        &self,
+        lease: LeaseGuard,
+        claimed: Claimed,
+        admission: Arc<dyn Admission>,
+    ) -> BoxFuture<Done> {
+        (self.run)(lease, claimed, admission)
     }
 }
 
