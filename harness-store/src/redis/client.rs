@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use harness::SessionId;
 use harness::store::{StoreError, Token};
@@ -169,6 +170,9 @@ fn newer(found: u64) -> StoreError {
     StoreError::NewerFormat { found: u32::try_from(found).unwrap_or(u32::MAX), known: FORMAT }
 }
 
+/// More than the time between two looks of a server at the clock: ten a second, by its default `hz`.
+const TICK: Duration = Duration::from_millis(250);
+
 /// A connection that no other call uses: what is large delays only its own call.
 struct Connection<'a> {
     of: &'a Client,
@@ -219,8 +223,8 @@ impl Connection<'_> {
         else {
             return Ok(true);
         };
-        // It answers before the connection gives up.
-        let limit = options.timeout.as_millis() * 9 / 10;
+        // It answers before the connection gives up, as far as it looks at its clock often enough.
+        let limit = (options.timeout - TICK.min(options.timeout / 2)).as_millis();
         let mut command = redis::cmd("WAITAOF");
         command.arg(1).arg(replicas).arg(u64::try_from(limit).unwrap_or(u64::MAX).max(1));
         let (_, synced): (u32, u32) = command.query_async(connection).await?;

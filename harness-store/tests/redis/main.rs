@@ -12,6 +12,7 @@ mod place;
 mod promises;
 #[path = "../shared/proxy.rs"]
 mod proxy;
+mod replicas;
 mod server;
 #[path = "../shared/contract.rs"]
 mod shared_contract;

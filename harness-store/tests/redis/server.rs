@@ -8,9 +8,12 @@ mod certificate;
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
+use rustix::process::Signal;
+
 /// A server that is started by the user of the test; `redis-server` is in the path.
 pub(crate) struct Server {
     dir: tempfile::TempDir,
+    program: String,
     port: u16,
     settings: Vec<String>,
     process: std::sync::Mutex<Child>,
@@ -21,7 +24,12 @@ pub(crate) const SAFE: &[&str] = &["--appendonly", "yes", "--appendfsync", "alwa
 
 impl Server {
     pub(crate) fn start(settings: &[&str]) -> Self {
-        Self::start_in(tempfile::tempdir().unwrap(), settings)
+        Self::start_program("redis-server", settings)
+    }
+
+    /// One of another program.
+    pub(crate) fn start_program(program: &str, settings: &[&str]) -> Self {
+        Self::start_in(tempfile::tempdir().unwrap(), program, settings)
     }
 
     /// One that takes encrypted connections at another port, which is returned with its certificate. It has
@@ -36,14 +44,16 @@ impl Server {
         let port_text = port.to_string();
         let tls = ["--tls-port", &*port_text, "--tls-auth-clients", "no"];
         let files = ["--tls-key-file", "server.key", "--tls-cert-file", "server.crt"];
-        (Self::start_in(dir, &[settings, &tls, &files].concat()), port, certificate)
+        let server = Self::start_in(dir, "redis-server", &[settings, &tls, &files].concat());
+        (server, port, certificate)
     }
 
-    fn start_in(dir: tempfile::TempDir, settings: &[&str]) -> Self {
+    fn start_in(dir: tempfile::TempDir, program: &str, settings: &[&str]) -> Self {
         let port = free_port();
         let settings: Vec<String> = settings.iter().map(|text| (*text).to_owned()).collect();
-        let process = spawn(dir.path(), port, &settings);
-        let server = Self { dir, port, settings, process: process.into() };
+        let process = spawn(program, dir.path(), port, &settings);
+        let program = program.to_owned();
+        let server = Self { dir, program, port, settings, process: process.into() };
         server.wait();
         server
     }
@@ -87,8 +97,16 @@ impl Server {
 
     /// Starts it again with the same files.
     pub(crate) fn restart(&self) {
-        *self.process.lock().unwrap() = spawn(self.dir.path(), self.port, &self.settings);
+        let process = spawn(&self.program, self.dir.path(), self.port, &self.settings);
+        *self.process.lock().unwrap() = process;
         self.wait();
+    }
+
+    /// Does nothing until it is to continue, as a machine that hangs.
+    pub(crate) fn stand_still(&self, still: bool) {
+        let process = rustix::process::Pid::from_child(&self.process.lock().unwrap());
+        let signal = if still { Signal::STOP } else { Signal::CONT };
+        rustix::process::kill_process(process, signal).unwrap();
     }
 
     /// Removes its files, while it does not run.
@@ -113,8 +131,8 @@ fn is_up(answer: redis::RedisResult<String>) -> bool {
     answer.map_or_else(|error| error.code() == Some("NOAUTH"), |_| true)
 }
 
-fn spawn(dir: &std::path::Path, port: u16, settings: &[String]) -> Child {
-    Command::new("redis-server")
+fn spawn(program: &str, dir: &std::path::Path, port: u16, settings: &[String]) -> Child {
+    Command::new(program)
         .args(["--bind", "127.0.0.1", "--save", "", "--logfile", "log", "--port"])
         .arg(port.to_string())
         .arg("--dir")
@@ -123,7 +141,7 @@ fn spawn(dir: &std::path::Path, port: u16, settings: &[String]) -> Child {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
-        .expect("`redis-server` is installed (see `.ci/test`)")
+        .unwrap_or_else(|error| panic!("`{program}` does not start (see `.ci/test`): {error}"))
 }
 
 impl Drop for Server {
