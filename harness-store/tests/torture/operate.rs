@@ -165,6 +165,61 @@ fn pruned(kind: Kind) {
     });
 }
 
+in_each_store!(an_edit_over_another_connection_is_what_the_session_continues_with, edited);
+
+fn edited(kind: Kind) {
+    let _alone = crate::alone();
+    let dir = Place::new("edits", None);
+    kind.choose(dir.path());
+    runtime().block_on(async {
+        let gate = Gate::new(0);
+        let runs = agent(open(dir.path(), true).await, &gate);
+        let run = runs.run(Doc::update(), ()).session("s").start();
+        // A person has a connection of its own to the store, and corrects no session that runs.
+        let store = open(dir.path(), true).await;
+        let edits = agent(store.clone(), &Gate::new(0));
+        gate.at_work.acquire().await.unwrap().forget();
+        let line = || Doc::update().lines(["corrected".to_owned()]);
+        let busy = edits.edit("s", line(), "sam", "a slip").await.unwrap_err();
+        assert!(busy.is_busy(), "{busy}");
+        gate.open.add_permits(1);
+        assert!(matches!(run.await.unwrap(), Outcome::Interrupted(_)));
+
+        let before = Log::read(&store, "s").await.unwrap();
+        // Of two at once each is kept, in one order.
+        let (one, other) = tokio::join!(
+            edits.edit("s", line(), "sam", "a slip"),
+            runs.edit("s", line(), "eve", "")
+        );
+        let mut made = 0;
+        for edit in [one, other] {
+            match edit {
+                Ok(seq) => made += u64::from(seq.0 > before.head),
+                Err(error) => assert!(error.is_busy(), "{error}"),
+            }
+        }
+        assert!(made > 0);
+        let after = Log::read(&store, "s").await.unwrap();
+        assert_eq!(after.head, before.head + made);
+        let by = |change: &Change| matches!(change, Change::Edited(edit) if edit.ops.len() == 1);
+        let recorded = after.entries.iter().filter(|(_, entry)| by(&entry.change)).count();
+        assert_eq!(recorded as u64, made);
+
+        // Neither of those that edited continues it.
+        let asked = questions(dir.path()).await;
+        let next = agent(open(dir.path(), true).await, &Gate::new(0));
+        let ended = next.resume("s", signed(&asked[0], true), ()).await.unwrap().ended().unwrap();
+        let mut lines = vec!["waited"];
+        lines.extend((0..made).map(|_| "corrected"));
+        lines.push("signed true");
+        assert_eq!(ended.state.lines[ROUNDS as usize..], lines);
+        let last = Log::read(&store, "s").await.unwrap();
+        assert_eq!(*last.states.last().unwrap(), serde_json::to_value(&ended.state).unwrap());
+        let past = next.state_at("s", Seq(before.head)).await.unwrap();
+        assert_eq!(past.lines.last().unwrap(), "waited");
+    });
+}
+
 in_each_store!(a_fork_of_a_fork_is_a_session_of_its_own, forked);
 
 fn forked(kind: Kind) {
