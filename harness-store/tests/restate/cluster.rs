@@ -30,7 +30,7 @@ struct Ctx {
 }
 
 /// An effect whose result is journalled, and work after it that waits while its gate is closed. An
-/// attempt of a dead node or a repeated one passes as well: the gate counts nobody.
+/// attempt of a dead node or a repeated one passes as well: the gate does not count.
 fn working(
     name: &str,
     world: &World,

@@ -76,7 +76,7 @@ async fn act(_: View<Job>, cx: Cx<Ctx>) -> StepResult<Job> {
 const BESIDE: usize = 4;
 
 /// What the first step does in a process that one session ends: the others are in the middle of it as
-/// long as they are not told to continue.
+/// long as the test does not let them continue.
 async fn beside_a_deadly_one(session: &str) {
     static ENTERED: Semaphore = Semaphore::const_new(0);
     if session != "deadly" {
