@@ -8,6 +8,7 @@
 //! - [sessions]: stores, resuming in another process, effects, versions, the past
 //! - [operating sessions](operate): checks before a deploy, corrections, pruning
 //! - [workers]: sessions that any number of processes run
+//! - [scale]: what a million suspended sessions and ten thousand turns a second need
 //! - [models]: models, transcripts, calls of tools
 //! - [tools]: the loop of an agent with tools, approvals, rules
 //! - [telemetry]: events, spans, OpenTelemetry
@@ -41,6 +42,9 @@ pub mod operate {}
 
 #[doc = include_str!("../docs/workers.md")]
 pub mod workers {}
+
+#[doc = include_str!("../docs/scale.md")]
+pub mod scale {}
 
 #[doc = include_str!("../docs/models.md")]
 pub mod models {}

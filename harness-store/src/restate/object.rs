@@ -83,7 +83,6 @@ where
     /// What is done to a session that exists.
     async fn known(self: Arc<Self>, call: &Call, record: Record) -> Reply {
         let Record { unfinished, session, .. } = record;
-        let phase = session.summary().phase;
         match call.task {
             Task::Resume => {
                 let given: Resume = body(call)?;
@@ -97,11 +96,9 @@ where
                         None => answer,
                     }
                 });
-                self.resume(call, session, answers.collect(), false).await
+                self.resume(call, session, answers.collect(), None).await
             }
-            Task::Continue if unfinished => {
-                self.resume(call, session, Answers::none(), false).await
-            }
+            Task::Continue if unfinished => self.resume(call, session, Answers::none(), None).await,
             Task::Wake if !unfinished => {
                 let wake: Wake = body(call)?;
                 match wake.due.is_some() && wake.due != timer(&session) {
@@ -110,18 +107,45 @@ where
                     false => self.work(call, session).await,
                 }
             }
-            Task::Stop if unfinished => {
-                save(call, session, false)?;
-                reply(&Stopped { stopped: true })
+            Task::Stop => {
+                let stopped = self.stop(call, session, unfinished).await?;
+                reply(&Stopped { stopped })
             }
-            // Its invocation was cancelled, and nothing is at work.
-            Task::Stop if phase == Phase::Running => {
-                self.resume(call, session, Answers::none(), true).await?;
-                reply(&Stopped { stopped: true })
-            }
-            Task::Stop => reply(&Stopped { stopped: false }),
             _ => reply(&Record::new(session, unfinished).settled(&call.key, None)),
         }
+    }
+
+    /// Stops a session that no invocation works on. Returns whether there was something to stop.
+    async fn stop(
+        self: Arc<Self>,
+        call: &Call,
+        session: Checkpoint,
+        unfinished: bool,
+    ) -> Result<bool, HandlerError> {
+        let Signal { cancel } = body(call)?;
+        let phase = session.summary().phase;
+        // Its invocation was cancelled, and nothing is at work.
+        if phase == Phase::Running {
+            self.resume(call, session, Answers::none(), Some(cancel)).await?;
+            return Ok(true);
+        }
+        let id = id_of(call)?;
+        let children = session.open_children(&id).await;
+        let mut children = children.map_err(|error| refusal(500, error.to_string()))?;
+        let has_children = !children.is_empty();
+        if has_children && phase == Phase::Waiting {
+            // The run that settles as stopped stops them.
+            self.resume(call, session, Answers::none(), Some(cancel)).await?;
+            return Ok(true);
+        }
+        for child in &mut children {
+            child.cancel = cancel;
+            call.stop_child(child);
+        }
+        if unfinished {
+            save(call, session, false)?;
+        }
+        Ok(unfinished || has_children)
     }
 
     async fn start(
@@ -147,7 +171,7 @@ where
     }
 
     /// Runs a session that a step of another one starts. It is started once, however often that step
-    /// runs again; if its turn is over, the other one is notified.
+    /// runs again; if it was stopped, it continues, and if its turn is over, the other one is notified.
     async fn child(
         self: Arc<Self>,
         call: &Call,
@@ -159,6 +183,9 @@ where
             let turn = invocation.child(call, body(call)?, slots).await;
             return self.finish(call, None, turn);
         };
+        if !unfinished && kept.summary().phase == Phase::Stopped {
+            return self.resume(call, kept, Answers::none(), None).await;
+        }
         if !unfinished && let Some(over) = kept.as_over(session) {
             let delivered = call.deliver(Delivery::Over(over)).await;
             delivered.map_err(|error| refusal(500, error.to_string()))?;
@@ -177,11 +204,14 @@ where
         call: &Call,
         session: Checkpoint,
         answers: Answers,
-        stops: bool,
+        cancels: Option<bool>,
     ) -> Reply {
         let (slots, mut invocation) = self.invocation(call, Some(session.clone())).await?;
-        if stops {
-            invocation = invocation.on_begin(|control| control.stop());
+        if let Some(cancel) = cancels {
+            invocation = invocation.on_begin(move |control| match cancel {
+                true => control.cancel(),
+                false => control.stop(),
+            });
         }
         let turn = invocation.resume(call, answers, slots).await;
         self.finish(call, Some(session), turn)
@@ -192,7 +222,7 @@ where
         call: &Call,
         session: Option<Checkpoint>,
     ) -> Result<(C::Runtime, Invocation<C, S>), HandlerError> {
-        let id = SessionId::new(&call.key).map_err(|error| refusal(400, error.to_string()))?;
+        let id = id_of(call)?;
         let slots = (self.slots)(id).await.map_err(|error| {
             // The engine tries again.
             HandlerError::from(format!("the slots of the run could not be made: {error}"))
@@ -322,6 +352,10 @@ fn timer(session: &Checkpoint) -> Option<UtcMillis> {
     let summary = session.summary();
     let waits = matches!(summary.phase, Phase::Interrupted | Phase::Waiting);
     summary.due.filter(|_| waits)
+}
+
+fn id_of(call: &Call) -> Result<SessionId, HandlerError> {
+    SessionId::new(&call.key).map_err(|error| refusal(400, error.to_string()))
 }
 
 async fn load(call: &Call) -> Result<Option<Record>, HandlerError> {

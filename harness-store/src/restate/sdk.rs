@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use harness::engine::{Delivery, Engine, EngineError, Work};
+use harness::engine::{ChildStop, Delivery, Engine, EngineError, Work};
 use harness::session::ParentSession;
 use restate_sdk::context::RequestTarget;
 use restate_sdk::context::RunFuture as _;
@@ -19,6 +19,8 @@ use restate_sdk::serde::Json;
 use restate_sdk::service::macro_support::{ServiceBoxFuture, service_definition};
 use restate_sdk::service::{Service, ServiceDefinition};
 use serde_json::Value;
+
+use super::record::Signal;
 
 /// The bytes of one value that the server accepts, with room for what is around it. Its own limit is
 /// 32 MiB, and what exceeds that makes an invocation fail without end.
@@ -111,6 +113,18 @@ impl Call {
     }
 }
 
+impl Call {
+    /// Stops the run of a child, and its turn if that is between two invocations.
+    pub(super) fn stop_child(&self, child: &ChildStop) {
+        for task in [Task::Signal, Task::Stop] {
+            let (agent, session) = (child.agent.as_str(), child.session.as_str());
+            let target = RequestTarget::object(agent, session, task.name());
+            let body = Json(Signal { cancel: child.cancel });
+            self.context.request::<_, ()>(target, body).send();
+        }
+    }
+}
+
 #[harness::async_trait]
 impl Engine for Call {
     async fn run(&self, number: u64, work: Work) -> Result<Vec<u8>, EngineError> {
@@ -133,6 +147,10 @@ impl Engine for Call {
     async fn deliver(&self, delivery: Delivery) -> Result<(), EngineError> {
         let (task, agent, session, body) = match &delivery {
             Delivery::Start(it) => (Task::Child, &it.agent, &it.session, serde_json::to_vec(it)?),
+            Delivery::Stop(stop) => {
+                self.stop_child(stop);
+                return Ok(());
+            }
             Delivery::Over(over) => {
                 let ParentSession { agent, session, .. } = &over.parent;
                 (Task::Over, agent, session, serde_json::to_vec(over)?)

@@ -159,7 +159,7 @@ impl RestateStore {
     async fn end(&self, session: &str, cancel: bool) -> Result<bool, RestateError> {
         let signalled: Stopped = self.call(Task::Signal, session, &Signal { cancel }).await?;
         // The run that was signalled may be over, and continued by another invocation.
-        let stopped: Stopped = self.call(Task::Stop, session, &Signal::default()).await?;
+        let stopped: Stopped = self.call(Task::Stop, session, &Signal { cancel }).await?;
         Ok(signalled.stopped || stopped.stopped)
     }
 

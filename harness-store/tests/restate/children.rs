@@ -5,9 +5,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use harness::Sessions;
-use harness::inspect::Phase;
+use harness::inspect::{Filter, Phase};
 use harness::prelude::*;
 use harness_store::restate::{RestateService, RestateStore};
+use tokio::sync::watch;
 
 use crate::place::{Addresses, name, run};
 use crate::server::Server;
@@ -34,17 +35,20 @@ enum Step {
 struct Ctx {
     #[slot(required)]
     times: Arc<AtomicU32>,
+    /// Open once it is true.
+    #[slot(required)]
+    gate: watch::Sender<bool>,
 }
 
-fn counted(times: &Arc<AtomicU32>) -> <Ctx as Context>::Required {
-    Ctx::required().times(Arc::clone(times)).build()
-}
-
-/// Asks, or fails, or ends at once.
+/// Waits for the gate, asks, fails, or ends at once.
 async fn legal(doc: View<Doc>, cx: Cx<Ctx>) -> StepResult<Doc> {
     let times = Arc::clone(&cx.times);
     let read = async move || Ok(times.fetch_add(1, Ordering::SeqCst));
     cx.once("read", read).await?;
+    if doc.text == "wait" {
+        let mut gate = cx.gate.subscribe();
+        gate.wait_for(|open| *open).await.map_err(StepError::fatal)?;
+    }
     if doc.text == "burn" {
         return Err(StepError::fatal("the paper burns"));
     }
@@ -56,6 +60,10 @@ async fn legal(doc: View<Doc>, cx: Cx<Ctx>) -> StepResult<Doc> {
 }
 
 fn child(name: &str, times: &Arc<AtomicU32>) -> Agent<Ctx, Doc> {
+    gated(name, times, &watch::Sender::new(true))
+}
+
+fn gated(name: &str, times: &Arc<AtomicU32>, gate: &watch::Sender<bool>) -> Agent<Ctx, Doc> {
     Harness::<Ctx, Doc>::builder("legal")
         .start(Step::Work)
         .steps(|define, step| match step {
@@ -63,7 +71,7 @@ fn child(name: &str, times: &Arc<AtomicU32>) -> Agent<Ctx, Doc> {
         })
         .build()
         .unwrap()
-        .agent(name, counted(times))
+        .agent(name, Ctx::required().times(Arc::clone(times)).gate(gate.clone()).build())
 }
 
 /// Calls the child for each word, all at once.
@@ -186,4 +194,103 @@ async fn a_child_is_started_once_although_the_server_is_killed() {
     let state = Sessions::new(posts).state("p").await.unwrap();
     assert_eq!(state["parts"], serde_json::json!(["ask true", "one read"]));
     assert_eq!(times.load(Ordering::SeqCst), 2);
+}
+
+/// The phase that the child with this text is in; `None` before it exists.
+async fn phase_of(legals: &RestateStore, text: &str) -> Option<(String, Phase)> {
+    let sessions = Sessions::new(legals.clone());
+    for row in sessions.all(&Filter::sessions()).await.unwrap() {
+        let id = row.session.to_string();
+        if sessions.state(&*id).await.is_ok_and(|state| state["text"] == text) {
+            return Some((id, row.phase));
+        }
+    }
+    None
+}
+
+async fn child_rests(legals: &RestateStore, text: &str, phase: Phase) -> String {
+    let wait = async {
+        loop {
+            match phase_of(legals, text).await {
+                Some((id, found)) if found == phase => break id,
+                _ => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    };
+    let found = tokio::time::timeout(Duration::from_secs(60), wait).await;
+    found.unwrap_or_else(|_| panic!("the child `{text}` never was {phase:?}"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_of_the_parent_stops_its_children_and_a_resume_continues_them() {
+    for cancel in [true, false] {
+        let (times, gate) = (Arc::new(AtomicU32::new(0)), watch::Sender::new(false));
+        let child = gated(&name("legal"), &times, &gate);
+        let parent = parent(&name("posts"), &child);
+        let server = Addresses::shared();
+        let (posts, legals) = (server.sessions(&parent), server.sessions(&child));
+        let _running = run(serve(&parent, &child), &posts).await;
+        posts.run("p", "in", &Doc::update().text("wait ask one")).await.unwrap();
+        // The effect of each child comes before its gate and its question.
+        while times.load(Ordering::SeqCst) < 3 || gate.receiver_count() == 0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        child_rests(&legals, "ask", Phase::Interrupted).await;
+        child_rests(&legals, "one", Phase::Ended).await;
+        let stopped = match cancel {
+            true => posts.cancel("p").await,
+            false => posts.stop("p").await,
+        };
+        assert!(stopped.unwrap());
+        rests(&posts, "p", Phase::Stopped).await;
+        match cancel {
+            // In the middle of its step.
+            true => drop(child_rests(&legals, "wait", Phase::Stopped).await),
+            // Its step is its last one: its turn is over when the gate opens.
+            false => {
+                gate.send_replace(true);
+                child_rests(&legals, "wait", Phase::Ended).await;
+            }
+        }
+        rests(&posts, "p", Phase::Stopped).await;
+
+        gate.send_replace(true);
+        posts.resume("p").await.unwrap();
+        child_rests(&legals, "wait", Phase::Ended).await;
+        let asks = child_rests(&legals, "ask", Phase::Interrupted).await;
+        let open = Sessions::new(legals.clone()).pending_interrupts().await.unwrap().rows;
+        let open = open.into_iter().find(|row| row.session.as_str() == asks).unwrap();
+        legals.answer(&asks, open.interrupt.id, true.into(), None).await.unwrap();
+        rests(&posts, "p", Phase::Ended).await;
+        let state = Sessions::new(posts.clone()).state("p").await.unwrap();
+        assert_eq!(state["parts"], serde_json::json!(["wait read", "ask true", "one read"]));
+        assert_eq!(times.load(Ordering::SeqCst), 3, "effects of stopped children happen once");
+        assert!(posts.troubles("p").await.unwrap().is_empty());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_child_that_no_service_serves_is_named_and_starts_once_one_does() {
+    let times = Arc::new(AtomicU32::new(0));
+    let child = child(&name("legal"), &times);
+    let parent = parent(&name("posts"), &child);
+    let posts = Addresses::shared().sessions(&parent);
+    let alone = RestateService::new().serve(&parent, |_| async { Ok(()) });
+    let _running = run(alone, &posts).await;
+    posts.start("p", "in", &Doc::update().text("one")).await.unwrap();
+    let told = async {
+        loop {
+            let troubles = posts.troubles("p").await.unwrap();
+            if let Some(trouble) = troubles.into_iter().find(|it| !it.failure.is_empty()) {
+                break trouble;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let trouble = tokio::time::timeout(Duration::from_secs(60), told).await.expect("no trouble");
+    assert!(trouble.failure.contains(child.id().as_str()), "{trouble:?}");
+    let served = RestateService::new().serve(&child, |_| async { Ok(()) });
+    let _served = run(served, &posts).await;
+    rests(&posts, "p", Phase::Ended).await;
+    assert_eq!(times.load(Ordering::SeqCst), 1);
 }

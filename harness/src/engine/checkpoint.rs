@@ -5,12 +5,12 @@ use std::string::FromUtf8Error;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::UtcMillis;
-use crate::id::{Seq, SessionId};
+use crate::id::{AgentId, Seq, SessionId};
 use crate::inbox::{Body, queue_input};
 use crate::journal::{ReadError, read};
 use crate::recovery::encoded;
 use crate::run::{Kind, RunError};
-use crate::session::ParentSession;
+use crate::session::{ChildAt, End, ParentSession};
 use crate::state::State;
 use crate::store::{
     Batch, InboxSeq, MemoryStore, Message, OpenInterrupt, Phase, ReadRequest, Sent, SessionStore,
@@ -56,6 +56,18 @@ pub struct ChildOver {
     pub session: SessionId,
     /// What the engine has of the child. The parent's checkpoint [takes it](Checkpoint::child_over).
     pub checkpoint: Checkpoint,
+}
+
+/// A child whose turn was not over when that of its parent settled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ChildStop {
+    /// Its agent.
+    pub agent: AgentId,
+    /// The session.
+    pub session: SessionId,
+    /// Whether the run is cancelled in the middle of a step, or stops at its next boundary.
+    pub cancel: bool,
 }
 
 impl Checkpoint {
@@ -157,6 +169,39 @@ impl Checkpoint {
         Some(ChildOver { parent, session: session.clone(), checkpoint })
     }
 
+    /// The children that the session has started and whose turns are not over. They stop as the session
+    /// did: at once if its turn failed, reached a budget or was cancelled.
+    ///
+    /// # Errors
+    /// The checkpoint does not hold a log.
+    pub async fn open_children(&self, session: &SessionId) -> Result<Vec<ChildStop>, StoreError> {
+        let store = self.clone().into_store(session);
+        let Some(found) = read(&store, session).await.map_err(no_log)? else {
+            return Ok(Vec::new());
+        };
+        let session = &found.recorded.session;
+        let end = session.settled.as_ref().map(|settled| &settled.end);
+        let cancel =
+            matches!(end, Some(End::Cancelled | End::Failed { .. } | End::Exhausted { .. }));
+        let stop = |at: &ChildAt| ChildStop {
+            agent: at.agent.clone(),
+            session: at.session.clone(),
+            cancel,
+        };
+        Ok(session.open_children().map(stop).collect())
+    }
+
+    /// The children that a turn which has settled leaves at work.
+    pub(super) async fn left_children(
+        &self,
+        session: &SessionId,
+    ) -> Result<Vec<ChildStop>, StoreError> {
+        match self.summary.phase {
+            Phase::Stopped | Phase::Failed | Phase::Exhausted => self.open_children(session).await,
+            _ => Ok(Vec::new()),
+        }
+    }
+
     pub(super) fn with_parent(mut self, parent: Option<Box<ParentSession>>) -> Self {
         self.parent = parent;
         self
@@ -230,17 +275,21 @@ async fn children(
     if store.holds_only(session) {
         return Ok(Vec::new());
     }
-    let found = read(store, session).await.map_err(|error| match error {
-        ReadError::Store(error) => error,
-        ReadError::Replay(error) => StoreError::unavailable("a checkpoint holds a log", error),
-    })?;
+    let found = read(store, session).await.map_err(no_log)?;
     let mut over = Vec::new();
     for child in found.iter().flat_map(|found| found.recorded.session.open_children()) {
-        if let Some(checkpoint) = Checkpoint::of(store, child).await? {
-            over.push((child.clone(), checkpoint));
+        if let Some(checkpoint) = Checkpoint::of(store, &child.session).await? {
+            over.push((child.session.clone(), checkpoint));
         }
     }
     Ok(over)
+}
+
+fn no_log(error: ReadError) -> StoreError {
+    match error {
+        ReadError::Store(error) => error,
+        ReadError::Replay(error) => StoreError::unavailable("a checkpoint holds a log", error),
+    }
 }
 
 impl std::fmt::Debug for Checkpoint {

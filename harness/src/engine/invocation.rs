@@ -287,12 +287,15 @@ impl<C: Context, S: State> Invocation<C, S> {
             return Err(StoreError::Gone { session: id }.into());
         };
         let checkpoint = kept.with_parent(parent);
-        if !unfinished
-            && let Some(over) = checkpoint.as_over(&id)
-            && let Err(source) = engine.deliver(Delivery::Over(over)).await
-        {
-            let checkpoint = Some(Box::new(checkpoint));
-            return Err(HostError::Engine { source, checkpoint });
+        if !unfinished {
+            let over = checkpoint.as_over(&id).map(Delivery::Over);
+            let left = checkpoint.left_children(&id).await?;
+            for delivery in left.into_iter().map(Delivery::Stop).chain(over) {
+                if let Err(source) = engine.deliver(delivery).await {
+                    let checkpoint = Some(Box::new(checkpoint));
+                    return Err(HostError::Engine { source, checkpoint });
+                }
+            }
         }
         Ok(match unfinished {
             true => Turn::Unfinished { checkpoint },

@@ -60,7 +60,7 @@ mod invocation;
 mod journalled;
 mod write;
 
-pub use checkpoint::{Checkpoint, ChildOver};
+pub use checkpoint::{Checkpoint, ChildOver, ChildStop};
 pub use delivery::Delivery;
 pub use invocation::{HostError, Invocation, Turn};
 

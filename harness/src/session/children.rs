@@ -141,11 +141,11 @@ impl<P: StepRef> Session<P> {
     }
 
     /// The children that the step at work and its items have started, and that are not known to be over.
-    pub(crate) fn open_children(&self) -> impl Iterator<Item = &SessionId> {
+    pub(crate) fn open_children(&self) -> impl Iterator<Item = &ChildAt> {
         let items = self.items.iter().flat_map(|items| items.work.values());
         let tables = std::iter::once(&self.effects).chain(items.map(|work| &work.effects));
         let open = tables.flat_map(|table| table.children()).filter(|child| child.done.is_none());
-        open.map(|child| &child.at.session)
+        open.map(|child| &child.at)
     }
 
     /// The parent that has yet to be notified that the turn is over.

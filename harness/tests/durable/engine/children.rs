@@ -284,3 +284,43 @@ fn on_a_store_the_same_comes_of_it() {
     // The session of the child that failed has another id.
     assert_eq!(state.parts, there.parts);
 }
+
+#[test]
+fn what_stops_a_parent_stops_its_children() {
+    let (world, house) = (World::default(), House::default());
+    let whole = parent(&child(&world));
+    let begin = |engine: &Attempt| {
+        in_a_process(Invocation::new(&whole, "w").run(engine, "in", Whole::update(), ()))
+    };
+    let (waits, phase) = house.invoke(begin);
+    assert_eq!(phase, Phase::Waiting);
+    let started = |delivery: Delivery| match delivery {
+        Delivery::Start(start) => start.session,
+        other => panic!("{other:?}"),
+    };
+    let started: Vec<SessionId> = house.queue.lock().unwrap().drain(..).map(started).collect();
+    assert!(!started.is_empty());
+    for cancels in [false, true] {
+        let stop = |engine: &Attempt| {
+            let invocation = Invocation::new(&whole, "w").checkpoint(waits.clone());
+            let invocation = invocation.on_begin(move |control| match cancels {
+                true => control.cancel(),
+                false => control.stop(),
+            });
+            in_a_process(invocation.resume(engine, Answers::none(), ()))
+        };
+        let (stopped, phase) = house.invoke(stop);
+        assert_eq!(phase, Phase::Stopped);
+        let mut stops = Vec::new();
+        for delivery in house.queue.lock().unwrap().drain(..) {
+            if let Delivery::Stop(child) = delivery {
+                assert_eq!((child.agent.as_str(), child.cancel), ("part", cancels));
+                stops.push(child.session);
+            }
+        }
+        assert_eq!(stops, started);
+        let id = SessionId::new("w").unwrap();
+        let open = in_a_process(stopped.open_children(&id)).unwrap();
+        assert_eq!(open.into_iter().map(|child| child.session).collect::<Vec<_>>(), started);
+    }
+}
