@@ -13,6 +13,7 @@ use harness::store::{MemoryStore, SessionStore, StoreError};
 /// | `sqlite:some/file.db` | `SqliteStore` | `sqlite` |
 /// | `postgres://user:password@host/database` | `PostgresStore` | `postgres` |
 /// | `redis://user:password@host`, `rediss://..` with TLS | `RedisStore` | `redis`, `redis-tls` |
+/// | `restate://host:8080/agent?admin=http://host:9070` | `restate::RestateStore` | `restate` |
 ///
 /// A path is what follows `file:` or `sqlite:`, as it is; `file:///a` is the same as `file:/a`. Each
 /// store is opened with its defaults; their options have what a URL has no place for.
@@ -37,9 +38,10 @@ pub async fn open(url: &str) -> Result<Arc<dyn SessionStore>, StoreError> {
         "sqlite" => sqlite(path(rest)).await,
         "postgres" | "postgresql" => postgres(url).await,
         "redis" | "rediss" => redis(url).await,
+        "restate" => restate(url).await,
         _ => Err(StoreError::Unsuitable(
             "the URL of the store has no known scheme (begin it with `memory:`, `file:`, `sqlite:`, \
-             `postgres:` or `redis:`)"
+             `postgres:`, `redis:` or `restate:`)"
                 .into(),
         )),
     }
@@ -75,6 +77,13 @@ opens!(file, "file", crate::FileStore::open);
 opens!(sqlite, "sqlite", crate::SqliteStore::open);
 opens!(postgres, "postgres", crate::PostgresStore::connect);
 opens!(redis, "redis", crate::RedisStore::connect);
+opens!(restate, "restate", by_url);
+
+#[cfg(feature = "restate")]
+async fn by_url(url: &str) -> Result<crate::restate::RestateStore, StoreError> {
+    crate::restate::RestateStore::from_url(url)
+        .map_err(|error| StoreError::Unsuitable(error.to_string()))
+}
 
 #[cfg(test)]
 mod tests {
@@ -101,6 +110,9 @@ mod tests {
             assert!(said.contains("no known scheme"), "{said}");
         }
         for url in ["postgres://u:tiger@:x/d", "redis://u:tiger@:x/d", "rediss://u:tiger@h/x"] {
+            refused(url).await;
+        }
+        for url in ["restate:tiger", "restate://tiger:8080", "restate://tiger:8080/a/b"] {
             refused(url).await;
         }
     }

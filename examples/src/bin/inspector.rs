@@ -20,7 +20,8 @@ use harness_inspector::Inspector;
 #[derive(Clone, Debug, Parser)]
 #[command(name = "inspector", about = "The sessions of a store in a browser")]
 struct Options {
-    /// Where the sessions are: `sqlite:FILE`, `file:DIR`, `postgres://..`, `redis://..`
+    /// Where the sessions are: `sqlite:FILE`, `file:DIR`, `postgres://..`, `redis://..`,
+    /// `restate://HOST:PORT/AGENT`
     #[arg(long, value_name = "URL")]
     store: String,
     /// Where to listen; port 0 takes a free one

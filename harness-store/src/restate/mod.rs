@@ -94,6 +94,7 @@
 mod client;
 mod object;
 mod record;
+mod reply;
 mod sdk;
 mod service;
 mod sessions;

@@ -7,19 +7,19 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use harness::engine::{Checkpoint, Delivery, Engine as _, HostError, Invocation, Turn};
 use harness::prelude::*;
-use harness::run::{RunControl, RunError};
+use harness::run::RunControl;
 use harness::store::{Phase, Sent};
 use harness::worker::SlotsError;
 use harness::{SessionId, UtcMillis};
-use restate_sdk::errors::{HandlerError, TerminalError};
-use serde::Serialize;
+use restate_sdk::errors::HandlerError;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::record::{
     FORMAT, ROW, Receive, Received, Record, Resume, SESSION, Signal, Start, Stopped, Wake,
     session_of,
 };
+use super::reply::{Reply, body, id_of, refusal, refused, reply, words};
 use super::sdk::{Call, GivenUp, Object, Task};
 
 /// When a session that its loop refuses is tried again.
@@ -41,8 +41,6 @@ pub(super) struct Served<C: Context, S: State> {
     /// The runs at work in this process.
     pub(super) runs: Mutex<HashMap<String, RunControl>>,
 }
-
-type Reply = Result<Value, HandlerError>;
 
 impl<C: Context, S: State> Object for Served<C, S>
 where
@@ -354,10 +352,6 @@ fn timer(session: &Checkpoint) -> Option<UtcMillis> {
     summary.due.filter(|_| waits)
 }
 
-fn id_of(call: &Call) -> Result<SessionId, HandlerError> {
-    SessionId::new(&call.key).map_err(|error| refusal(400, error.to_string()))
-}
-
 async fn load(call: &Call) -> Result<Option<Record>, HandlerError> {
     let Some(bytes) = call.get(SESSION).await? else { return Ok(None) };
     match serde_json::from_slice::<Record>(&bytes) {
@@ -382,48 +376,4 @@ fn save(call: &Call, session: Checkpoint, unfinished: bool) -> Result<Record, Ha
         serde_json::to_vec(&record.row()).map_err(|error| refusal(500, error.to_string()))?,
     )?;
     Ok(record)
-}
-
-fn body<T: DeserializeOwned>(call: &Call) -> Result<T, HandlerError> {
-    let bytes = match call.body.is_empty() {
-        true => b"{}",
-        false => &*call.body,
-    };
-    serde_json::from_slice(bytes).map_err(|error| {
-        // The place in the body, and nothing of it.
-        let (name, line, column) = (call.task.name(), error.line(), error.column());
-        refusal(400, format!("the body of `{name}` does not fit, at line {line}, column {column}"))
-    })
-}
-
-fn reply(value: &impl Serialize) -> Reply {
-    serde_json::to_value(value).map_err(|error| refusal(500, error.to_string()))
-}
-
-/// An error that a caller gets, and that the engine does not try again.
-fn refusal(code: u16, message: impl Into<String>) -> HandlerError {
-    TerminalError::new_with_code(code, message).into()
-}
-
-fn refused(error: &RunError) -> HandlerError {
-    let code = match () {
-        () if error.is_not_found() => 404,
-        () if error.is_invalid_session_id() => 400,
-        () => 409,
-    };
-    refusal(code, words(error))
-}
-
-/// An error with its causes.
-fn words(error: &dyn std::error::Error) -> String {
-    let mut words = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let said = error.to_string();
-        if !words.contains(&said) {
-            words += &format!(": {said}");
-        }
-        cause = error.source();
-    }
-    words
 }

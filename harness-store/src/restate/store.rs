@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use harness::id::{AgentId, InterruptId};
+use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -54,6 +55,49 @@ impl RestateStore {
     /// An address is not one.
     pub fn new(agent: &AgentId, ingress: &str, admin: &str) -> Result<Self, RestateError> {
         Ok(Self { http: Http::new(ingress, admin, TIMEOUT)?, agent: agent.clone() })
+    }
+
+    /// The sessions of an agent by one URL, `restate://HOST:PORT/AGENT`: the address of the ingress, and the
+    /// agent. The admin interface is at port 9070 of the same host, or where `?admin=http://HOST:PORT` says.
+    ///
+    /// ```
+    /// use harness_store::restate::RestateStore;
+    ///
+    /// let notices = RestateStore::from_url("restate://127.0.0.1:8080/notices")?;
+    /// let behind = RestateStore::from_url("restate://balancer:8080/notices?admin=http://node-1:9070")?;
+    /// # Ok::<(), harness_store::restate::RestateError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The URL is not one of these.
+    pub fn from_url(url: &str) -> Result<Self, RestateError> {
+        let wrong = || RestateError::Address { what: "the agent's sessions", port: 8080 };
+        // Only of schemes that it knows does the parser say what the host is.
+        let rest = url.strip_prefix("restate://").ok_or_else(wrong)?;
+        let mut ingress = Url::parse(&format!("http://{rest}")).map_err(|_| wrong())?;
+        let agent = AgentId::new(ingress.path().trim_matches('/'));
+        if agent.as_str().is_empty() || agent.as_str().contains('/') {
+            return Err(wrong());
+        }
+        let admin = ingress.query_pairs().find(|(name, _)| name == "admin");
+        let admin = admin.map(|(_, admin)| admin.into_owned());
+        ingress.set_path("");
+        ingress.set_query(None);
+        let admin = match admin {
+            Some(admin) => admin,
+            None => {
+                let mut admin = ingress.clone();
+                admin.set_port(Some(9070)).map_err(|()| wrong())?;
+                admin.into()
+            }
+        };
+        Self::new(&agent, ingress.as_str(), &admin)
+    }
+
+    /// The agent whose sessions these are.
+    #[must_use]
+    pub fn agent(&self) -> &AgentId {
+        &self.agent
     }
 
     /// Makes a service known to the server, by an address that the server reaches. A new version of

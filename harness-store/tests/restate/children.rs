@@ -278,7 +278,7 @@ async fn a_child_that_no_service_serves_is_named_and_starts_once_one_does() {
     let alone = RestateService::new().serve(&parent, |_| async { Ok(()) });
     let _running = run(alone, &posts).await;
     posts.start("p", "in", &Doc::update().text("one")).await.unwrap();
-    let told = async {
+    let failed = async {
         loop {
             let troubles = posts.troubles("p").await.unwrap();
             if let Some(trouble) = troubles.into_iter().find(|it| !it.failure.is_empty()) {
@@ -287,7 +287,7 @@ async fn a_child_that_no_service_serves_is_named_and_starts_once_one_does() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    let trouble = tokio::time::timeout(Duration::from_secs(60), told).await.expect("no trouble");
+    let trouble = tokio::time::timeout(Duration::from_secs(60), failed).await.expect("no trouble");
     assert!(trouble.failure.contains(child.id().as_str()), "{trouble:?}");
     let served = RestateService::new().serve(&child, |_| async { Ok(()) });
     let _served = run(served, &posts).await;

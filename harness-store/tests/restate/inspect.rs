@@ -29,7 +29,11 @@ async fn sessions_lists_inspects_and_answers_them() {
     for id in ids {
         store.run(id, "in", &Order::update()).await.unwrap();
     }
-    let sessions = Sessions::new(store.clone());
+    // As a program does that takes the place of its sessions from its configuration.
+    let Addresses { ingress, admin } = Addresses::shared();
+    let at = ingress.replace("http://", "restate://");
+    let url = format!("{at}/{}?admin={admin}", store.agent());
+    let sessions = Sessions::shared(harness_store::open(&url).await.unwrap());
     let open = sessions.pending_interrupts().await.unwrap();
     let found: Vec<_> = open.rows.iter().map(|row| row.session.as_str()).collect();
     assert_eq!(found, ids);
