@@ -24,7 +24,9 @@
 //! ```
 //!
 //! `.http("http://localhost:4318")` and `.grpc("http://localhost:4317")` export to a receiver by OTLP, with
-//! the features of these names. A program that has a `tracing` subscriber [adds a layer](Builder::layer) to it instead.
+//! the features of these names. `https://` needs `http-tls` or `grpc-tls`, and trusts the certificates that
+//! the system trusts; `.header("authorization", token)` sends a token. A program that has a `tracing`
+//! subscriber [adds a layer](Builder::layer) to it instead.
 //!
 //! # Spans
 //!
@@ -47,7 +49,8 @@
 //! A run that waits for an answer, or was stopped, is not an error. The run that resumes it, maybe in
 //! another process and days later, has a trace of its own, with a link to the run before: the session
 //! keeps the context. It also has links to where the answer was given, or the input of its turn was sent,
-//! if that was in a span. Requests to models and to MCP servers carry the context of their call.
+//! if that was in a span. A run that a step has started in another process, or that continues there,
+//! has a link to that step. Requests to models and to MCP servers carry the context of their call.
 //! [`RunRequest::trace`](harness::RunRequest::trace) makes a run a part of the trace
 //! of a request.
 //!
@@ -75,6 +78,8 @@
 //! | `harness.retries` | attempts that are repeated | agent, error |
 //! | `harness.lease.losses` | runs that have lost their session | agent |
 //! | `harness.runs.active` | runs at work | agent |
+//! | `harness.workers.busy` | runs at work that workers have begun | agent |
+//! | `harness.queue.age` | seconds that an input, an answer or a timer waited for a run | agent, cause |
 //! | `harness.cost` | US dollars | provider, model |
 //!
 //! # Without a receiver

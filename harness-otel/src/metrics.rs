@@ -21,6 +21,11 @@ const MOST_RUNS: usize = 65_536;
 
 const SECONDS: [f64; 14] =
     [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
+/// Up to a week: what waits may wait for a person, or for a worker that is down.
+const AGES: [f64; 14] = [
+    0.01, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3_600.0, 14_400.0, 43_200.0, 86_400.0,
+    604_800.0,
+];
 const TOKENS: [f64; 14] = [
     1.0,
     4.0,
@@ -71,6 +76,8 @@ struct Inner {
     retries: Counter<u64>,
     lost: Counter<u64>,
     active: UpDownCounter<i64>,
+    busy: UpDownCounter<i64>,
+    waited: Histogram<f64>,
     spent: Counter<f64>,
     state: Mutex<State>,
 }
@@ -84,6 +91,8 @@ struct State {
 /// A run that has not settled.
 struct Running {
     since: UtcMillis,
+    /// Whether it takes a place of a worker.
+    worker: bool,
     steps: HashMap<(u64, Option<u32>), UtcMillis>,
 }
 
@@ -147,6 +156,12 @@ impl Metrics {
             retries: counter(semconv::RETRIES),
             lost: counter(semconv::LEASE_LOSSES),
             active: meter.i64_up_down_counter(semconv::ACTIVE_RUNS).build(),
+            busy: meter.i64_up_down_counter(semconv::BUSY_WORKERS).build(),
+            waited: meter
+                .f64_histogram(semconv::QUEUE_AGE)
+                .with_unit("s")
+                .with_boundaries(AGES.to_vec())
+                .build(),
             spent: meter.f64_counter(semconv::SPENT).with_unit("{usd}").build(),
             state: Mutex::default(),
         }))
@@ -163,11 +178,18 @@ impl Inner {
     }
 
     /// A run starts. One that continues with what its inbox has starts again.
-    fn run(&self, state: &mut State, event: &Event, agent: KeyValue) {
+    fn run(&self, state: &mut State, event: &Event, worker: bool, agent: &KeyValue) {
         if state.runs.len() < MOST_RUNS && !state.runs.contains_key(&event.run) {
-            let running = Running { since: event.at, steps: HashMap::new() };
+            let running = Running { since: event.at, worker, steps: HashMap::new() };
             state.runs.insert(event.run.clone(), running);
-            self.active.add(1, &[agent]);
+            self.at_work(1, worker, agent);
+        }
+    }
+
+    fn at_work(&self, more: i64, worker: bool, agent: &KeyValue) {
+        self.active.add(more, std::slice::from_ref(agent));
+        if worker {
+            self.busy.add(more, std::slice::from_ref(agent));
         }
     }
 
@@ -187,7 +209,13 @@ impl Inner {
         let mut state = self.state();
         let agent = state.attribute(semconv::AGENT, event.agent.as_str());
         match &event.kind {
-            EventKind::RunStarted { .. } => self.run(&mut state, event, agent),
+            EventKind::RunStarted { cause, waited_ms, worker, .. } => {
+                self.run(&mut state, event, *worker, &agent);
+                if let Some(waited_ms) = waited_ms {
+                    let cause = KeyValue::new(semconv::CAUSE, cause.name());
+                    self.waited.record(seconds(*waited_ms), &[agent, cause]);
+                }
+            }
             EventKind::StepStarted => {
                 if let Some(run) = state.runs.get_mut(&event.run) {
                     run.steps.entry((event.position.0, event.item)).or_insert(event.at);
@@ -246,7 +274,7 @@ impl Inner {
                     self.lost.add(1, std::slice::from_ref(&agent));
                 }
                 let Some(run) = state.runs.remove(&event.run) else { return };
-                self.active.add(-1, std::slice::from_ref(&agent));
+                self.at_work(-1, run.worker, &agent);
                 let mut attributes = vec![agent, KeyValue::new(semconv::END, end.name())];
                 if let Some(kind) = kind {
                     attributes.push(KeyValue::new(semconv::ERROR_TYPE, kind.name()));

@@ -47,6 +47,7 @@ impl Propagate for W3c {
             let name = match relation {
                 Relation::Answer => "answer",
                 Relation::Input => "input",
+                Relation::Caller => "caller",
                 _ => "previous",
             };
             let relation = vec![KeyValue::new(semconv::RELATION, name)];

@@ -126,7 +126,8 @@ pub const CACHED: &str = "harness.call.cached";
 pub const TOOL_CLASS: &str = "harness.tool.class";
 /// The cost in US dollars.
 pub const COST: &str = "harness.cost.usd";
-/// How a link relates to the span: `previous`.
+/// What a link leads to: `previous`, the run before; `answer` and `input`, where these were given;
+/// `caller`, the step of another process that has called the run.
 pub const RELATION: &str = "harness.relation";
 
 /// A histogram of the time of steps, in seconds.
@@ -145,6 +146,12 @@ pub const RETRIES: &str = "harness.retries";
 pub const LEASE_LOSSES: &str = "harness.lease.losses";
 /// Runs at work.
 pub const ACTIVE_RUNS: &str = "harness.runs.active";
+/// Runs of workers at work: how many of their places are taken.
+pub const BUSY_WORKERS: &str = "harness.workers.busy";
+/// A histogram of how long an input, an answer or a timer waited for a run, in seconds.
+pub const QUEUE_AGE: &str = "harness.queue.age";
+/// Why a run began.
+pub const CAUSE: &str = "harness.run.cause";
 /// Counts the cost of model calls in US dollars.
 pub const SPENT: &str = "harness.cost";
 

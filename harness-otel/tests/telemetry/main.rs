@@ -8,6 +8,7 @@
     clippy::panic
 )]
 
+mod children;
 mod drops;
 mod metrics;
 mod points;

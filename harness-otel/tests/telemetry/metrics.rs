@@ -1,11 +1,18 @@
 //! Metrics of runs.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use harness::llm::scripted::{fail, say};
 use harness::llm::{LlmError, LlmErrorKind, Scripted, ToolSet, Usage};
 use harness::prelude::*;
 use harness::store::MemoryStore;
+use harness::testing::{Call, Faulty};
+use harness::worker::Worker;
+use tokio::sync::Semaphore;
+use tokio::time::advance;
 
-use crate::rig::{Doc, Traced, asking, line, only};
+use crate::rig::{Doc, Sending, Traced, asking, line, only};
 
 #[tokio::test]
 async fn metrics_follow_the_events_of_runs() {
@@ -61,4 +68,114 @@ async fn an_attribute_has_a_bounded_number_of_values() {
     let agents = &points["harness.commits"];
     assert_eq!(agents.len(), 201, "{agents:?}");
     assert!(agents.contains(&"agent.name=_other: 50".to_owned()), "{agents:?}");
+}
+
+/// An input that was sent 90 seconds before there was a worker.
+#[tokio::test(start_paused = true)]
+async fn a_worker_is_busy_while_it_runs_a_session_and_what_waited_for_it_has_an_age() {
+    let traced = Traced::new();
+    let (begun, go) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    let agent = {
+        let (begun, go) = (Arc::clone(&begun), Arc::clone(&go));
+        only("bot", move |_, _| {
+            let (begun, go) = (Arc::clone(&begun), Arc::clone(&go));
+            async move {
+                begun.add_permits(1);
+                go.acquire().await?.forget();
+                line("done")
+            }
+        })
+    };
+    let agent = agent.store(MemoryStore::new()).observe(traced.telemetry.metrics());
+    let queued = agent.enqueue("s", Doc::update()).input_id("first").await.unwrap();
+    advance(Duration::from_secs(90)).await;
+    let worker = Worker::new().serve(&agent, async |_| Ok(())).start().unwrap();
+    begun.acquire().await.unwrap().forget();
+    // Events reach an observer in a thread of its own.
+    let busy = loop {
+        let points = traced.points();
+        match points.get("harness.workers.busy") {
+            Some(busy) => break busy.clone(),
+            None => tokio::task::yield_now().await,
+        }
+    };
+    assert_eq!(busy, ["agent.name=bot: 1"]);
+    go.add_permits(1);
+    queued.outcome().await.unwrap().ended().unwrap();
+    worker.drain().await;
+    // It begins at once, and without a worker.
+    go.add_permits(1);
+    agent.run(Doc::update(), ()).await.unwrap().ended().unwrap();
+    let points = traced.points();
+    assert_eq!(points["harness.workers.busy"], ["agent.name=bot: 0"]);
+    assert_eq!(points["harness.runs.active"], ["agent.name=bot: 0"]);
+    assert_eq!(points["harness.queue.age"], ["agent.name=bot run.cause=start: 1 times, 90 s"]);
+}
+
+/// Answered and expired questions, and timers, wait for the run that resumes.
+#[tokio::test(start_paused = true)]
+async fn what_is_due_has_an_age() {
+    let traced = Traced::new();
+    let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+    let agent = only("bot", move |doc: View<Doc>, cx: Cx<()>| async move {
+        let to = doc.lines.concat();
+        match &*to {
+            "sleep" => cx.sleep("nap", minutes(10)).await?,
+            "expire" => {
+                let asked = cx.ask("send", Sending { to }).expires(minutes(10)).await;
+                assert!(asked.is_err_and(|error| error.is_expired()));
+            }
+            _ => drop(cx.ask("send", Sending { to }).await?),
+        }
+        line("done")
+    });
+    let store = MemoryStore::new();
+    let agent = agent.store(store.clone()).observe(traced.telemetry.metrics());
+    let mut questions = Vec::new();
+    for session in ["sleep", "expire", "answer"] {
+        let input = Doc::update().lines([session.to_owned()]);
+        match agent.run(input, ()).session(session).await.unwrap() {
+            Outcome::Interrupted(waiting) => questions.push(waiting.questions[0].id.clone()),
+            other => assert!(other.ended().is_err(), "{session}"),
+        }
+    }
+    advance(minutes(9)).await;
+    let answers = Answers::json(questions[1].clone(), true.into());
+    harness::Sessions::new(store).answer_json("answer", answers).await.unwrap();
+    advance(minutes(3)).await;
+    for session in ["sleep", "expire", "answer"] {
+        agent.resume(session, Answers::none(), ()).await.unwrap().ended().unwrap();
+    }
+    let points = traced.points();
+    let expected = [
+        "agent.name=bot run.cause=answer: 2 times, 300 s",
+        "agent.name=bot run.cause=timer: 1 times, 120 s",
+    ];
+    assert_eq!(points["harness.queue.age"], expected);
+    let expected = [
+        "agent.name=bot interrupt.state=asked: 2",
+        "agent.name=bot interrupt.state=expired: 1",
+        "agent.name=bot interrupt.state=resolved: 1",
+    ];
+    assert_eq!(points["harness.interrupts"], expected);
+    assert!(!points.contains_key("harness.workers.busy"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_loses_its_lease_counts_as_a_loss() {
+    let traced = Traced::new();
+    let store = Faulty::new(MemoryStore::new());
+    store.faults().before(Call::Renew, |_| true);
+    let agent = only("bot", |_, cx: Cx<()>| async move {
+        cx.cancelled().await;
+        line("too late")
+    });
+    let agent = agent.store(store).lease(Duration::from_secs(1));
+    let agent = agent.observe(traced.telemetry.metrics());
+    let outcome = agent.run(Doc::update(), ()).session("s").await.unwrap();
+    assert!(matches!(outcome, Outcome::Failed(_)), "{outcome:?}");
+    let points = traced.points();
+    assert_eq!(points["harness.lease.losses"], ["agent.name=bot: 1"]);
+    let ended = ["agent.name=bot error.type=lease_lost run.end=failed: 1 times"];
+    assert_eq!(points["gen_ai.invoke_agent.duration"], ended);
 }

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use harness_otel::semconv;
 use opentelemetry::KeyValue;
-use opentelemetry_sdk::metrics::data::{AggregatedMetrics, MetricData, ResourceMetrics};
+use opentelemetry_sdk::metrics::data::{
+    AggregatedMetrics, HistogramDataPoint, MetricData, ResourceMetrics,
+};
 
 use crate::rig::attributes;
 
@@ -13,6 +16,16 @@ pub fn of(exported: &[ResourceMetrics]) -> BTreeMap<String, Vec<String>> {
     let metrics = exported.last().into_iter().flat_map(|it| it.scope_metrics());
     for metric in metrics.flat_map(|scope| scope.metrics()) {
         let mut of_it = match metric.data() {
+            // Of time that the tests control.
+            AggregatedMetrics::F64(MetricData::Histogram(ages))
+                if metric.name() == semconv::QUEUE_AGE =>
+            {
+                let point = |it: &HistogramDataPoint<f64>| {
+                    let named: Vec<_> = it.attributes().cloned().collect();
+                    format!("{}: {} times, {} s", attributes(&named), it.count(), it.sum())
+                };
+                ages.data_points().map(point).collect()
+            }
             AggregatedMetrics::F64(data) => data_points(data, |value| format!("{value:.4}")),
             AggregatedMetrics::U64(data) => data_points(data, |value| value.to_string()),
             AggregatedMetrics::I64(data) => data_points(data, |value| value.to_string()),

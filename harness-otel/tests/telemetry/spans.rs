@@ -170,24 +170,6 @@ async fn a_run_that_is_cancelled_or_dropped_is_no_error() {
     insta::assert_snapshot!(traced.tree());
 }
 
-#[tokio::test]
-async fn a_child_is_in_the_span_of_the_step_that_calls_it() {
-    let traced = Traced::new();
-    let child = only("child", |_, _| async move { line("child") });
-    let agent = only("parent", move |_, cx: Cx<()>| {
-        let child = child.clone();
-        async move {
-            cx.call(&child, Doc::update(), ()).await?;
-            // Not durable, and in a task of its own.
-            child.run(Doc::update(), ()).session("started").start().await.unwrap();
-            line("parent")
-        }
-    });
-    let agent = agent.store(MemoryStore::new());
-    agent.run(Doc::update(), ()).session("s").await.unwrap().ended().unwrap();
-    insta::assert_snapshot!(traced.tree());
-}
-
 #[derive(StepId, Clone, Debug, PartialEq, Eq)]
 enum Each {
     Each,

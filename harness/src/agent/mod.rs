@@ -314,7 +314,7 @@ impl<C: Context, S: State> Agent<C, S> {
         match self.resolutions(&rest.id, &resting.session, answers) {
             Ok(resolved) => {
                 let mut session = resting.session;
-                let begin = Begin::resuming(&session, Answered::of(&resolved));
+                let begin = Begin::resuming(&session, Answered::of(&session, &resolved));
                 let started = Change::RunStarted(Box::new(RunStarted::resumed(run.clone())));
                 let resolved = resolved.into_iter().map(|it| Change::Resolved(Box::new(it)));
                 apply(&mut session, std::iter::once(started).chain(resolved))?;

@@ -81,7 +81,8 @@ impl<C: Context, S: State> Agent<C, S> {
         let mut options = self.options();
         options.session = Ok(session);
         options.detached = true;
-        let (launched, _) = options.launch(None);
+        let (mut launched, _) = options.launch(None);
+        launched.worker = true;
         launched.stop.hand_over();
         let taker = self.taker(storage, slots, launched);
         Box::pin(run_due(taker, lease, claimed, Some(admission)))

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::clock::UtcMillis;
 use crate::id::{AgentId, Seq, SessionId};
-use crate::inbox::{Body, queue_input};
+use crate::inbox::{Body, SentFrom, queue_input};
 use crate::journal::{ReadError, read};
 use crate::recovery::encoded;
 use crate::run::{Kind, RunError};
@@ -131,9 +131,11 @@ impl Checkpoint {
         input: S::Update,
     ) -> Result<Self, RunError> {
         let update = encoded::<S>(&input)?;
+        // An engine that repeats an invocation must get the same checkpoint.
+        let from = SentFrom::default();
         let parent = self.parent.clone();
         let store = self.into_store(session);
-        if queue_input(&store, session, id, &update).await.map_err(Kind::Store)? {
+        if queue_input(&store, session, id, &update, from).await.map_err(Kind::Store)? {
             return Err(Kind::InputConflict { session: session.clone(), id: id.to_owned() }.into());
         }
         let kept = Self::of(&store, session).await.map_err(Kind::Store)?;

@@ -59,9 +59,26 @@ pub(crate) struct Given {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Input {
     pub(crate) update: Value,
+    #[serde(flatten)]
+    pub(crate) from: SentFrom,
+}
+
+/// When and where an input was sent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SentFrom {
+    /// By the clock of the sender.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) at: Option<UtcMillis>,
     /// The context of the span in which it was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) trace: Option<Carrier>,
+}
+
+impl SentFrom {
+    /// Here and now.
+    pub(crate) fn here() -> Self {
+        Self { at: Some(UtcMillis::now()), trace: origin() }
+    }
 }
 
 /// A message that is not applied yet.
@@ -141,14 +158,14 @@ impl Body {
         Self::Stop { by }.message(stop_key(fence), "stop".into(), None)
     }
 
-    pub(crate) fn input(id: &str, update: Value) -> Message {
+    pub(crate) fn input(id: &str, update: Value, from: SentFrom) -> Message {
         let digest = Digest::of(&update).to_string();
-        Self::Input(Input { update, trace: origin() }).message(input_key(id), digest, None)
+        Self::Input(Input { update, from }).message(input_key(id), digest, None)
     }
 
     /// The same input, where the message under its key carries none.
-    pub(crate) fn queued(id: &str, update: Value) -> Message {
-        let message = Self::input(id, update);
+    pub(crate) fn queued(id: &str, update: Value, from: SentFrom) -> Message {
+        let message = Self::input(id, update, from);
         Message { key: format!("{QUEUED}{}", message.key), ..message }
     }
 
@@ -258,11 +275,25 @@ mod tests {
 
     #[test]
     fn answers_and_inputs_keep_where_they_come_from() {
-        let trace = Some(Carrier::from([("traceparent".to_owned(), "00-1-2-01".to_owned())]));
-        let body = Body::Input(Input { update: Value::Null, trace });
-        let stored = r#"{"input":{"update":null,"trace":{"traceparent":"00-1-2-01"}}}"#;
-        assert_eq!(serde_json::to_string(&body).unwrap(), stored);
-        assert_eq!(serde_json::from_str::<Body>(stored).unwrap(), body);
+        let trace = || Some(Carrier::from([("traceparent".to_owned(), "00-1-2-01".to_owned())]));
+        let at = UtcMillis(1_763_729_326_129);
+        let from = SentFrom { at: Some(at), trace: trace() };
+        let input = Body::Input(Input { update: Value::Null, from });
+        let (value, digest) = (Value::Null, Digest::of(&Value::Null));
+        let answer = Body::Answer(Given { value, digest, by: None, at, trace: trace() });
+        for (body, stored) in [
+            (
+                input,
+                r#"{"input":{"update":null,"at":1763729326129,"trace":{"traceparent":"00-1-2-01"}}}"#,
+            ),
+            (
+                answer,
+                r#"{"answer":{"value":null,"digest":"74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b","at":1763729326129,"trace":{"traceparent":"00-1-2-01"}}}"#,
+            ),
+        ] {
+            assert_eq!(serde_json::to_string(&body).unwrap(), stored);
+            assert_eq!(serde_json::from_str::<Body>(stored).unwrap(), body);
+        }
     }
 
     /// Each kind of message, and its stored form, which is pinned.
@@ -293,11 +324,11 @@ mod tests {
             ),
             (Body::stop(Fence(7), None), r#"{"key":"stop/7","digest":"stop","body":{"stop":{}}}"#),
             (
-                Body::input("order/17", value()),
+                Body::input("order/17", value(), SentFrom::default()),
                 r#"{"key":"input/order/17","digest":"744739c30d7b20c1d5766d1c4a9c0e5abb9aa1bd1fe37378e7a8d642cc180e04","body":{"input":{"update":{"ok":true,"text":"Grüß\n"}}}}"#,
             ),
             (
-                Body::queued("order/17", Value::Null),
+                Body::queued("order/17", Value::Null, SentFrom::default()),
                 r#"{"key":"queued/input/order/17","digest":"74234e98afe7498fb5daf1f36ac2d78acc339464f950703b8c019892f982b90b","body":{"input":{"update":null}}}"#,
             ),
             (
@@ -361,8 +392,8 @@ mod tests {
             Body::Withdrawn,
             Body::Stop { by: Some("Sam".to_owned()) },
             Body::Stop { by: None },
-            Body::Input(Input { update: value, trace: None }),
-            Body::Input(Input { update: Value::Null, trace: None }),
+            Body::Input(Input { update: value, from: SentFrom::default() }),
+            Body::Input(Input { update: Value::Null, from: SentFrom::default() }),
             Body::Begins,
             Body::Applied,
             Body::Child { session: SessionId::new("child-7").unwrap() },

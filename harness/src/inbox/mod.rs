@@ -12,8 +12,8 @@ pub(crate) use answers::{Checked, NotGiven, check_answers, send_all};
 pub use judge::AnswerError;
 pub(crate) use judge::{Verdict, judge, unfit};
 pub(crate) use message::{
-    Body, Input, Unread, applied_key, input_key, interrupt_key, resolutions, stop_key, unread,
-    waiting_inputs, why_skipped,
+    Body, Input, SentFrom, Unread, applied_key, input_key, interrupt_key, resolutions, stop_key,
+    unread, waiting_inputs, why_skipped,
 };
 pub(crate) use send::{
     KnownInput, known_input, note_applied, note_skipped, queue_input, read_inbox, read_inbox_after,

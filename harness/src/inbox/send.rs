@@ -7,7 +7,7 @@ use crate::id::SessionId;
 use crate::session::{Digest, InputKey, Session};
 use crate::store::{InboxSeq, Page, ReadRequest, Sent, SessionStore, StoreError};
 
-use super::message::{Body, Unread, applied_key, unread};
+use super::message::{Body, SentFrom, Unread, applied_key, unread};
 
 /// A session without its entries and messages.
 pub(crate) async fn summary(
@@ -122,8 +122,9 @@ pub(crate) async fn queue_input(
     session: &SessionId,
     id: &str,
     update: &Value,
+    from: SentFrom,
 ) -> Result<bool, StoreError> {
-    let message = Body::input(id, update.clone());
+    let message = Body::input(id, update.clone(), from.clone());
     let key = message.key.clone();
     if !matches!(store.send(session, &[message]).await?, Sent::Accepted(_)) {
         return Ok(true);
@@ -132,7 +133,7 @@ pub(crate) async fn queue_input(
     let first = inbox.into_iter().find(|message| message.key == key);
     if first.is_some_and(|first| !matches!(first.body, Some(Body::Input(_)))) {
         // A run that has ended since took the id, for the same input.
-        store.send(session, &[Body::queued(id, update.clone())]).await?;
+        store.send(session, &[Body::queued(id, update.clone(), from)]).await?;
     }
     Ok(false)
 }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::id::{RunId, Seq, SessionId};
-use crate::inbox::queue_input;
+use crate::inbox::{SentFrom, queue_input};
 use crate::session::{Change, Edited, Recorded, check_ops};
 use crate::state::{Op, Segment, fold};
 use crate::store::ReadRequest;
@@ -80,7 +80,9 @@ impl Sessions {
         self.page(&session, ReadRequest::summary()).await?;
         let id = RunId::fresh().to_string();
         // No other input has a fresh id.
-        queue_input(&*self.store, &session, &id, &update).await.map_err(store_error)?;
+        queue_input(&*self.store, &session, &id, &update, SentFrom::here())
+            .await
+            .map_err(store_error)?;
         Ok(id)
     }
 }

@@ -132,6 +132,14 @@ pub enum EventKind {
         resumed: bool,
         /// Why it began.
         cause: Cause,
+        /// How long that had waited for a run, in milliseconds: an input or an answer since it was
+        /// sent, a timer or a question that expired since it was due. `None` where nothing waits, as
+        /// with the input of a [run](crate::Agent::run).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        waited_ms: Option<u64>,
+        /// Whether a [worker](crate::worker) runs it.
+        #[serde(skip_serializing_if = "is_false")]
+        worker: bool,
         /// Its origin, as its session keeps it: see [`RunRequest::trace`](crate::RunRequest::trace).
         #[serde(skip_serializing_if = "Option::is_none")]
         trace: Option<Map<String, Value>>,

@@ -256,6 +256,8 @@ mod tests {
             kind: EventKind::RunStarted {
                 resumed: false,
                 cause: super::super::Cause::Start,
+                waited_ms: None,
+                worker: false,
                 trace: None,
             },
         }

@@ -34,6 +34,8 @@ pub enum Relation {
     Answer,
     /// It begins a turn because of it: where an input was queued.
     Input,
+    /// It does what it has called: the step of a run that is not in this process, or is over.
+    Caller,
 }
 
 /// What a model call or a tool call contains. No span has it, unless a [`Propagate`] adds it.
@@ -106,7 +108,12 @@ pub fn current() -> Carrier {
 
 /// The context of the current span, to keep with an answer or an input that is given here.
 pub(crate) fn origin() -> Option<Carrier> {
-    let carrier = current();
+    of_span(&Span::current())
+}
+
+/// The context of a span, to keep with what it causes. `None` if it is too long for that.
+pub(crate) fn of_span(span: &Span) -> Option<Carrier> {
+    let carrier = installed()?.capture(span)?;
     let bytes: usize = carrier.iter().map(|(name, value)| name.len() + value.len()).sum();
     (!carrier.is_empty() && bytes <= MAX_TRACE).then_some(carrier)
 }

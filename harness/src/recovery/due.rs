@@ -181,7 +181,7 @@ impl<C: Context, S: State> Taker<C, S> {
         };
         for (key, seq, input) in waiting_inputs(inbox, session.input.as_deref()) {
             let digest = Digest::of(&input.update);
-            let origin = input.trace.clone();
+            let from = input.from.clone();
             let folded = fold_input(&state, input);
             let noted = match (&folded, &session.input) {
                 (Err(why), _) => note_skipped(&*store, &id, &key, why).await,
@@ -202,7 +202,7 @@ impl<C: Context, S: State> Taker<C, S> {
             let run = RunStarted::turn(run, start, ops, Some(input), seq);
             changes.push(Change::RunStarted(Box::new(run)));
             let (state, look_back) = (next, true);
-            let turn = Turn { opened: None, session, stored, state, changes, look_back, origin };
+            let turn = Turn { opened: None, session, stored, state, changes, look_back, from };
             return self.begin(held, turn, None).await;
         }
         self.leave(held, &session, state, true).await

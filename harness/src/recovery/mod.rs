@@ -11,8 +11,6 @@ mod turn;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Map, Value};
-
 use crate::compat::{Compatibility, Compatible, LoopIdentity, check};
 use crate::context::Context;
 use crate::graph::{Program, Wiring};
@@ -91,8 +89,7 @@ impl<C: Context, S: State> Taker<C, S> {
     async fn record_begin(self, entered: Entered<S>) -> Result<Taken<C, S>, RunError> {
         let Entered { guard, start, mut session, opened, mut changes, state, when, begin, input } =
             entered;
-        let (name, before) = (self.program.graph.name(), session.trace.as_ref());
-        let span = run_span(&self.agent, name, &self.launched, before);
+        let span = run_span(&self.agent, self.program.graph.name(), &self.launched, &session);
         for change in &mut changes {
             if let Change::RunStarted(run) = change {
                 run.trace.clone_from(&span.trace);
@@ -225,19 +222,19 @@ pub(crate) fn launch<C: Context, S: State>(
     let span = match launch.span {
         Some(span) => span,
         None => {
-            let (before, name) = (launch.session.trace.as_ref(), launch.program.graph.name());
-            run_span(&launch.agent, name, &launch.launched, before)
+            let name = launch.program.graph.name();
+            run_span(&launch.agent, name, &launch.launched, &launch.session)
         }
     };
     let Launch { agent, program, resumer, context, launched, session, state, .. } = launch;
     let Launch { journal, begin, home, .. } = launch;
     let ids = ids(&agent, &launched);
-    let Launched { parent, fanout, budget, breakpoints, elsewhere, stop, .. } = launched;
+    let Launched { parent, fanout, budget, breakpoints, elsewhere, worker, stop, .. } = launched;
     let child = parent.clone().map(|parent| (parent, ids.clone()));
     let graph = program.graph.clone();
     let mut core = RunCore::new(ids, graph, fanout, stop.clone(), journal, session, parent);
     core.spans = span.spans();
-    core.elsewhere = elsewhere;
+    (core.elsewhere, core.worker) = (elsewhere, worker);
     let mut driver = Box::new(Driver::new(program, context, core, state, home, begin, budget));
     driver.breakpoints = breakpoints;
     let scope = RunScope::new(driver.effects());
@@ -258,15 +255,20 @@ fn ids(agent: &AgentId, launched: &Launched) -> Ids {
     Ids { agent: agent.clone(), session: session.clone(), run: run.clone(), parent }
 }
 
-/// Makes the span of a run. `before` is what the session has of the run before.
-fn run_span(
+/// Makes the span of a run of `session`.
+fn run_span<P: Ord>(
     agent: &AgentId,
     harness: &str,
     launched: &Launched,
-    before: Option<&Map<String, Value>>,
+    session: &Session<P>,
 ) -> RunSpan {
-    let within = launched.parent.as_ref().map_or(&launched.within, |parent| parent.span());
-    RunSpan::open(&ids(agent, launched), harness, within, launched.trace.clone(), before)
+    let parent = launched.parent.as_ref();
+    let within = parent.map_or(&launched.within, |parent| parent.span());
+    // A step of this process is its parent.
+    let caller = session.parent.as_ref().filter(|_| parent.is_none());
+    let caller = caller.and_then(|caller| caller.trace.as_ref());
+    let (origin, before) = (launched.trace.clone(), session.trace.as_ref());
+    RunSpan::open(&ids(agent, launched), harness, within, origin, before, caller)
 }
 
 /// A session that is entered: what to record, and what the run begins with.

@@ -10,7 +10,9 @@ use tokio::time::sleep;
 use crate::compat::{LoopIdentity, state_of};
 use crate::graph::Wiring;
 use crate::id::{AgentId, Seq, SessionId};
-use crate::inbox::{applied_key, input_key, queue_input, read_inbox, summary, why_skipped};
+use crate::inbox::{
+    SentFrom, applied_key, input_key, queue_input, read_inbox, summary, why_skipped,
+};
 use crate::journal::{Journal, LeaseGuard, Place, Start, read, walk};
 use crate::run::{Kind, Outcome, QueueStatus, Resumer, RunError};
 use crate::session::Recorded;
@@ -55,7 +57,7 @@ impl Inputs<'_> {
                 continue;
             };
             self.owns(session, &page.summary.agent)?;
-            match queue_input(self.store(), session, id, update).await {
+            match queue_input(self.store(), session, id, update, SentFrom::here()).await {
                 Ok(false) if page.holder.is_some() => return Ok(QueueStatus::Held),
                 Ok(false) if page.summary.phase == Phase::Ended => return Ok(QueueStatus::Due),
                 Ok(false) => return Ok(QueueStatus::Unsettled),

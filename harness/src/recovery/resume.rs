@@ -201,7 +201,7 @@ impl<C: Context, S: State> Taker<C, S> {
         }
         let run = RunStarted::resumed(self.launched.run.clone());
         changes.push(Change::RunStarted(Box::new(run)));
-        let begin = Begin::resuming(&session, Answered::of(&resolved));
+        let begin = Begin::resuming(&session, Answered::of(&session, &resolved));
         // A step behind an answer may act on it at once, so the answer must not be lost. One that was
         // sent here is durable, and a run that finds the session without these entries finds the
         // answer in the inbox. One that another process has sent may not be durable yet.

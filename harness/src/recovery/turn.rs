@@ -11,11 +11,10 @@ use crate::compat::{Compatible, LoopIdentity};
 use crate::context::Context;
 use crate::id::AgentId;
 use crate::inbox::{
-    Body, KnownInput, input_key, interrupt_key, known_input, note_applied, queue_input, read_inbox,
-    reserve_input, send_all, send_expired, summary,
+    Body, KnownInput, SentFrom, input_key, interrupt_key, known_input, note_applied, queue_input,
+    read_inbox, reserve_input, send_all, send_expired, summary,
 };
 use crate::journal::{When, read};
-use crate::observe::trace::Carrier;
 use crate::run::{Begin, Kind, OnBusy, Outcome, QueueStatus, Queued, RunError, reduce};
 use crate::session::{
     Change, Digest, FORMAT, InputKey, Opened, Recorded, RunStarted, Salt, Session, check_value,
@@ -69,8 +68,8 @@ pub(super) struct Turn<S> {
     pub(super) changes: Vec<Change>,
     /// Inputs may wait that were passed over before.
     pub(super) look_back: bool,
-    /// Where the input was sent, if it waited in the inbox.
-    pub(super) origin: Option<Carrier>,
+    /// When and where the input was sent, if it waited in the inbox.
+    pub(super) from: SentFrom,
 }
 
 /// Starts a turn: of a new session, or of one that has ended.
@@ -283,8 +282,8 @@ impl<C: Context, S: State> Taker<C, S> {
             adopted.into_iter().map(|adopted| Change::Adopted(Box::new(adopted))).collect();
         changes.push(self.turn_started(ops, named));
         let Recorded { session, state: stored } = recorded;
-        let origin = None;
-        let turn = Turn { opened: None, session, stored, state, changes, look_back, origin };
+        let from = SentFrom::default();
+        let turn = Turn { opened: None, session, stored, state, changes, look_back, from };
         Ok(Meaning::Turn(Box::new(turn)))
     }
 
@@ -299,7 +298,8 @@ impl<C: Context, S: State> Taker<C, S> {
         let session = Box::new(Session::opened(&opened));
         let changes = vec![self.turn_started(ops, named)];
         let opened = Some(Box::new(opened));
-        Ok(Turn { opened, session, stored, state, changes, look_back: false, origin: None })
+        let (look_back, from) = (false, SentFrom::default());
+        Ok(Turn { opened, session, stored, state, changes, look_back, from })
     }
 
     fn turn_started(&self, ops: Vec<crate::state::Op>, named: Option<&Named>) -> Change {
@@ -316,9 +316,9 @@ impl<C: Context, S: State> Taker<C, S> {
         turn: Turn<S>,
         named: Option<Named>,
     ) -> Result<Taken<C, S>, RunError> {
-        let Turn { opened, session, stored, state, changes, look_back, origin } = turn;
+        let Turn { opened, session, stored, state, changes, look_back, from } = turn;
         let (guard, start) = claimed.into_start(stored, session.inbox);
-        let begin = Begin { look_back, origin, ..Begin::default() };
+        let begin = Begin { look_back, ..Begin::of_input(from) };
         // Nothing can be sent to a session that is about to begin: until its input has its id in the
         // inbox, the log says so.
         let input = named.filter(|named| named.chosen && opened.is_some());
@@ -354,7 +354,8 @@ impl<C: Context, S: State> Taker<C, S> {
                 let session = &found.recorded.session;
                 applied = named.chosen && self.known(session, named).await? == KnownInput::Applied;
                 if !applied {
-                    let taken = queue_input(store, id, &named.id, &named.update).await;
+                    let taken =
+                        queue_input(store, id, &named.id, &named.update, SentFrom::here()).await;
                     if taken.map_err(Kind::Store)? {
                         return Err(self.conflict(named));
                     }

@@ -9,6 +9,7 @@ use crate::clock::UtcMillis;
 use crate::id::{AgentId, SessionId};
 use crate::journal::{Durability, Journal, When};
 use crate::llm::Spend;
+use crate::observe::trace::of_span;
 use crate::session::{Change, ChildAt, ChildDone, Digest, KnownChild, ParentSession};
 use crate::step::{EffectScope, Effects as _, Place, Scope, StepError};
 use crate::store::{InboxSeq, ReadRequest, SessionStore};
@@ -179,6 +180,7 @@ impl Ticket {
             position: self.place().position,
             item: self.place().item,
             depth: self.depth,
+            trace: self.core.spans.as_ref().and_then(|spans| of_span(&spans.step(self.place()))),
         }
     }
 

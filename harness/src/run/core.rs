@@ -38,6 +38,8 @@ pub(crate) struct RunCore {
     pub(crate) spans: Option<Box<Spans>>,
     /// None if its children run where it runs.
     pub(crate) elsewhere: Option<Arc<dyn Elsewhere>>,
+    /// Whether a worker runs it.
+    pub(crate) worker: bool,
     live: Mutex<Live>,
     /// What the turn may spend.
     pub(super) budget: OnceLock<Budget>,
@@ -67,7 +69,7 @@ impl RunCore {
         let (unrecorded, children, slots) = (None, BTreeMap::new(), Slots::default());
         let live = Mutex::new(Live { session, unrecorded, children, slots });
         let (budget, effect_ended) = (OnceLock::new(), Notify::new());
-        let (spans, elsewhere) = (None, None);
+        let (spans, elsewhere, worker) = (None, None, false);
         Self {
             ids,
             graph,
@@ -77,6 +79,7 @@ impl RunCore {
             parent,
             spans,
             elsewhere,
+            worker,
             live,
             budget,
             effect_ended,

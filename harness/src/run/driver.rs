@@ -12,6 +12,7 @@ use std::time::Duration;
 use futures_util::future::lazy;
 use tokio::time::Instant;
 
+use crate::clock::UtcMillis;
 use crate::context::Context;
 use crate::graph::{Budget, Executable, Limit, Program, Wiring};
 use crate::journal::Journal;
@@ -162,11 +163,13 @@ impl<C: Context, S: State> Driver<C, S> {
     fn begin(&mut self, wiring: &Wiring) {
         let timed = self.budget(wiring).wall.is_some() || wiring.finally.is_some();
         self.clock = timed.then(Instant::now);
-        let Begin { resumed, cause, answered, origin, .. } = std::mem::take(&mut self.begin);
-        self.core.relate(origin.as_ref(), Relation::Input);
+        let Begin { resumed, cause, answered, from, since, .. } = std::mem::take(&mut self.begin);
+        self.core.relate(from.trace.as_ref(), Relation::Input);
         self.core.publish(None, || {
             let trace = self.core.session(|session| session.trace.clone());
-            EventKind::RunStarted { resumed, cause, trace }
+            // The clocks of two processes differ.
+            let waited_ms = since.map(|since| UtcMillis::now().0.saturating_sub(since.0));
+            EventKind::RunStarted { resumed, cause, waited_ms, worker: self.core.worker, trace }
         });
         self.core.publish_answered(answered);
     }

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use crate::context::Context;
 use crate::inbox::{
-    Body, Input, Unread, note_applied, note_skipped, read_inbox, resolutions, waiting_inputs,
+    Body, Input, SentFrom, Unread, note_applied, note_skipped, read_inbox, resolutions,
+    waiting_inputs,
 };
 use crate::journal::When;
 use crate::observe::Cause;
-use crate::observe::trace::Carrier;
 use crate::session::{Change, Digest, End, InputKey, RunStarted, check_ops};
 use crate::state::{Op, Ops, State, of_json};
 use crate::store::{InboxSeq, Released};
@@ -104,8 +104,7 @@ impl<C: Context, S: State> Driver<C, S> {
         if self.write(recorded, When::Kept).await.is_some() {
             return false;
         }
-        let (cause, answered) = (Cause::Child, Vec::new());
-        self.begin = Begin { resumed: true, cause, answered, look_back: true, origin: None };
+        self.begin = Begin::again(Cause::Child, Vec::new());
         self.look_back = true;
         true
     }
@@ -121,7 +120,7 @@ impl<C: Context, S: State> Driver<C, S> {
         if resolved.is_empty() {
             return false;
         }
-        let answered = Answered::of(&resolved);
+        let answered = self.core.session(|session| Answered::of(session, &resolved));
         let mut changes: Vec<Change<usize>> = Vec::new();
         if settled {
             let run = RunStarted::resumed(self.core.ids.run.clone());
@@ -133,8 +132,7 @@ impl<C: Context, S: State> Driver<C, S> {
             return false;
         }
         if settled {
-            let cause = Cause::Answer;
-            self.begin = Begin { resumed: true, cause, answered, look_back: true, origin: None };
+            self.begin = Begin::again(Cause::Answer, answered);
             self.look_back = true;
         } else {
             self.core.publish_answered(answered);
@@ -159,10 +157,10 @@ impl<C: Context, S: State> Driver<C, S> {
                 note_applied(&**store, session, current, digest.as_ref()).await.ok()?;
             }
             let named = InputKey { digest: Digest::of(&input.update), key };
-            let origin = input.trace.clone();
+            let from = input.from.clone();
             match fold_input(&*self.state, input) {
                 Ok((state, ops)) => {
-                    if self.begin_turn(named, seq, state, ops, origin).await {
+                    if self.begin_turn(named, seq, state, ops, from).await {
                         return Some(true);
                     }
                 }
@@ -179,7 +177,7 @@ impl<C: Context, S: State> Driver<C, S> {
         inbox: InboxSeq,
         state: S,
         ops: Vec<Op>,
-        origin: Option<Carrier>,
+        from: SentFrom,
     ) -> bool {
         let start = self.program.graph.wiring.start;
         let turn = RunStarted::turn(self.core.ids.run.clone(), start, ops, Some(named), inbox);
@@ -191,7 +189,7 @@ impl<C: Context, S: State> Driver<C, S> {
             return false;
         }
         self.state = Arc::new(state);
-        self.begin = Begin { resumed: true, origin, ..Begin::default() };
+        self.begin = Begin { resumed: true, ..Begin::of_input(from) };
         true
     }
 }

@@ -23,13 +23,14 @@ pub(crate) struct RunSpan {
 
 impl RunSpan {
     /// Makes the span of a run in the span `within`. `origin` is what the caller gave, `before` what the
-    /// session has of the run before.
+    /// session has of the run before, `caller` what it has of the step that called it.
     pub(crate) fn open(
         ids: &Ids,
         harness: &str,
         within: &Span,
         origin: Option<Map<String, Value>>,
         before: Option<&Map<String, Value>>,
+        caller: Option<&Carrier>,
     ) -> Self {
         let span = info_span!(
             target: "harness",
@@ -57,6 +58,9 @@ impl RunSpan {
         }
         if let Some(before) = before {
             propagate.relate(&span, &carried(before), Relation::Previous);
+        }
+        if let Some(caller) = caller {
+            propagate.relate(&span, caller, Relation::Caller);
         }
         let captured = propagate.capture(&span);
         let sampled = captured.is_some();

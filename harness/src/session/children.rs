@@ -1,5 +1,6 @@
 //! Child sessions: which ones a step has started, and what came of them.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,9 @@ pub struct ParentSession {
     pub item: Option<u32>,
     /// How many sessions are above the child.
     pub depth: u32,
+    /// The context of the step's span.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<BTreeMap<String, String>>,
 }
 
 /// A child session is about to start, or a run of it settled before its turn was over.

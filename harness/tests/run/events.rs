@@ -282,7 +282,13 @@ async fn the_end_of_a_model_call_is_enough_by_itself() {
     assert!(json[0]["took_ms"].is_u64() && json[0].get("cached").is_none());
     assert_eq!(json[1]["error_kind"], "auth");
     assert_eq!(json[1]["spent"]["usage"]["input"], serde_json::Value::Null);
-    let EventKind::RunStarted { resumed: false, cause: Cause::Start, trace: None } = events[0].kind
+    let EventKind::RunStarted {
+        resumed: false,
+        cause: Cause::Start,
+        waited_ms: None,
+        worker: false,
+        trace: None,
+    } = events[0].kind
     else {
         panic!("{}", events[0])
     };

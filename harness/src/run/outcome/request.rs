@@ -100,6 +100,8 @@ pub(crate) struct Launched {
     /// None if the run has no breakpoints.
     pub(crate) breakpoints: Option<Box<Breakpoints>>,
     pub(crate) elsewhere: Option<Arc<dyn Elsewhere>>,
+    /// Whether a worker runs it.
+    pub(crate) worker: bool,
     pub(crate) stop: StopSignal,
 }
 
@@ -299,6 +301,7 @@ impl Options {
             within: Span::current(),
             breakpoints,
             elsewhere: self.elsewhere,
+            worker: false,
             stop: StopSignal::default(),
         };
         (launched, refused)
