@@ -44,9 +44,12 @@ impl Golden {
     }
 
     fn all() -> Vec<Self> {
-        ["turns", "pruned", "migrated", "fork", "items", "not_done", "talk", "timers", "edited"]
-            .map(Self::read)
-            .into()
+        [
+            "turns", "pruned", "migrated", "fork", "items", "not_done", "talk", "timers", "edited",
+            "traced",
+        ]
+        .map(Self::read)
+        .into()
     }
 
     fn seq(&self, at: usize) -> Seq {
