@@ -56,6 +56,22 @@ pub enum SetupError {
         /// What the transport reports.
         reason: String,
     },
+    /// The address of a receiver is none.
+    #[error("the endpoint of a receiver is `{endpoint}` (expected {expected})")]
+    Endpoint {
+        /// What was given, without the name and the password of a user.
+        endpoint: String,
+        /// What was expected.
+        expected: &'static str,
+    },
+    /// A header cannot be sent.
+    #[error("the header `{name}` of requests to receivers cannot be sent (expected {expected})")]
+    Header {
+        /// Its name.
+        name: String,
+        /// What was expected.
+        expected: &'static str,
+    },
 }
 
 /// What to set up: see [`Telemetry::builder`].
@@ -72,6 +88,8 @@ pub struct Builder {
     readers: Vec<AddReader>,
     #[cfg(any(feature = "http", feature = "grpc"))]
     wires: Vec<crate::otlp::Wire>,
+    #[cfg(any(feature = "http", feature = "grpc"))]
+    headers: Vec<(String, String)>,
 }
 
 impl Builder {
@@ -88,6 +106,8 @@ impl Builder {
             readers: Vec::new(),
             #[cfg(any(feature = "http", feature = "grpc"))]
             wires: Vec::new(),
+            #[cfg(any(feature = "http", feature = "grpc"))]
+            headers: Vec::new(),
         }
     }
 
@@ -153,18 +173,27 @@ impl Builder {
         self
     }
 
-    /// Exports spans and metrics by OTLP over HTTP, to a receiver such as `http://localhost:4318`.
+    /// Exports spans and metrics by OTLP over HTTP, to a receiver such as `http://localhost:4318`, or, with
+    /// the feature `http-tls`, `https://otlp.example.com`.
     #[cfg(feature = "http")]
     pub fn http(mut self, endpoint: impl Into<String>) -> Self {
         self.wires.push(crate::otlp::Wire::Http(endpoint.into()));
         self
     }
 
-    /// Exports spans and metrics by OTLP over gRPC, to a receiver such as `http://localhost:4317`. It
-    /// has a thread of its own for that, so that it also works outside of a tokio runtime.
+    /// Exports spans and metrics by OTLP over gRPC, to a receiver such as `http://localhost:4317`, or, with
+    /// the feature `grpc-tls`, `https://otlp.example.com`. It has a thread of its own for that, so that it also works outside of a tokio runtime.
     #[cfg(feature = "grpc")]
     pub fn grpc(mut self, endpoint: impl Into<String>) -> Self {
         self.wires.push(crate::otlp::Wire::Grpc(endpoint.into()));
+        self
+    }
+
+    /// Adds a header to each request to a receiver, such as a token. Those of the environment variable
+    /// `OTEL_EXPORTER_OTLP_HEADERS` are sent as well.
+    #[cfg(any(feature = "http", feature = "grpc"))]
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
         self
     }
 
@@ -179,8 +208,9 @@ impl Builder {
     #[cfg(any(feature = "http", feature = "grpc"))]
     fn connect(mut self) -> Result<(Self, Option<Runtime>), SetupError> {
         let mut runtime = None;
+        let headers = crate::otlp::headers(std::mem::take(&mut self.headers))?;
         for wire in std::mem::take(&mut self.wires) {
-            let (spans, metrics) = wire.exporters(&mut runtime)?;
+            let (spans, metrics) = wire.exporters(&headers, &mut runtime)?;
             self = self.spans(spans).metrics(metrics);
         }
         Ok((self, runtime))
@@ -196,7 +226,7 @@ impl Builder {
     /// nothing else.
     ///
     /// # Errors
-    /// An exporter cannot be made, or there is a subscriber.
+    /// An exporter cannot be made, an address or a header is wrong, or there is a subscriber.
     pub fn install(self) -> Result<Telemetry, SetupError> {
         let (telemetry, layer) = self.layer()?;
         match tracing_subscriber::registry().with(layer).try_init() {
@@ -218,7 +248,7 @@ impl Builder {
     /// ```
     ///
     /// # Errors
-    /// An exporter cannot be made.
+    /// An exporter cannot be made, or an address or a header is wrong.
     pub fn layer<S>(self) -> Result<(Telemetry, impl Layer<S>), SetupError>
     where
         S: Subscriber + for<'span> LookupSpan<'span>,

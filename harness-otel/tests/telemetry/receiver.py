@@ -1,12 +1,13 @@
 """Receives OTLP over HTTP and gRPC, and prints a line of JSON for each request.
 
-receiver.py HTTP_PORT GRPC_PORT (0: any)
+receiver.py HTTP_PORT GRPC_PORT [CERTIFICATE KEY] (port 0: any; with the files, both with TLS)
 
 The first line has the ports. The line `hold` on the standard input lets further requests wait for the
 line `release`. At the end of the input it ends.
 """
 
 import json
+import ssl
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -56,16 +57,16 @@ def of_span(span):
     }
 
 
-def receive(protocol, request):
+def receive(protocol, token, request):
     open_gate.wait()
     if isinstance(request, traces.ExportTraceServiceRequest):
         for resource in request.resource_spans:
             spans = [of_span(span) for scope in resource.scope_spans for span in scope.spans]
-            show({"protocol": protocol, "resource": attributes(resource.resource.attributes), "spans": spans})
+            show({"protocol": protocol, "token": token, "resource": attributes(resource.resource.attributes), "spans": spans})
         return traces.ExportTraceServiceResponse()
     for resource in request.resource_metrics:
         names = [metric.name for scope in resource.scope_metrics for metric in scope.metrics]
-        show({"protocol": protocol, "resource": attributes(resource.resource.attributes), "metrics": names})
+        show({"protocol": protocol, "token": token, "resource": attributes(resource.resource.attributes), "metrics": names})
     return metrics.ExportMetricsServiceResponse()
 
 
@@ -78,7 +79,7 @@ class Http(BaseHTTPRequestHandler):
     def do_POST(self):
         request = PATHS[self.path]()
         request.ParseFromString(self.rfile.read(int(self.headers["content-length"])))
-        body = receive("http", request).SerializeToString()
+        body = receive("http", self.headers["authorization"], request).SerializeToString()
         self.send_response(200)
         self.send_header("content-type", "application/x-protobuf")
         self.send_header("content-length", str(len(body)))
@@ -89,24 +90,37 @@ class Http(BaseHTTPRequestHandler):
         pass
 
 
+def receive_grpc(request, call):
+    return receive("grpc", dict(call.invocation_metadata()).get("authorization"), request)
+
+
 class Traces(traces_grpc.TraceServiceServicer):
-    def Export(self, request, _):
-        return receive("grpc", request)
+    def Export(self, request, call):
+        return receive_grpc(request, call)
 
 
 class Metrics(metrics_grpc.MetricsServiceServicer):
-    def Export(self, request, _):
-        return receive("grpc", request)
+    def Export(self, request, call):
+        return receive_grpc(request, call)
 
 
-def main(http_port, grpc_port):
+def main(http_port, grpc_port, certificate=None, key=None):
     http = ThreadingHTTPServer(("127.0.0.1", http_port), Http)
+    if certificate:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        http.socket = context.wrap_socket(http.socket, server_side=True)
     http.daemon_threads = True
     threading.Thread(target=http.serve_forever, daemon=True).start()
     server = grpc.server(ThreadPoolExecutor(8), options=[("grpc.so_reuseport", 0)])
     traces_grpc.add_TraceServiceServicer_to_server(Traces(), server)
     metrics_grpc.add_MetricsServiceServicer_to_server(Metrics(), server)
-    grpc_port = server.add_insecure_port(f"127.0.0.1:{grpc_port}")
+    address = f"127.0.0.1:{grpc_port}"
+    if certificate:
+        files = [open(path, "rb").read() for path in (key, certificate)]
+        grpc_port = server.add_secure_port(address, grpc.ssl_server_credentials([files]))
+    else:
+        grpc_port = server.add_insecure_port(address)
     server.start()
     show({"http": http.server_port, "grpc": grpc_port})
     for line in sys.stdin:
@@ -118,4 +132,4 @@ def main(http_port, grpc_port):
     server.stop(None).wait()
 
 
-main(int(sys.argv[1]), int(sys.argv[2]))
+main(int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])

@@ -30,6 +30,8 @@ pub struct Receiver {
     input: ChildStdin,
     lines: mpsc::Receiver<Value>,
     pub ports: [u16; 2],
+    /// The scheme and the host of its addresses.
+    base: &'static str,
     /// The requests so far.
     pub requests: Vec<Value>,
 }
@@ -37,11 +39,21 @@ pub struct Receiver {
 impl Receiver {
     /// `[0, 0]` takes any ports.
     pub fn start(ports: [u16; 2]) -> Self {
+        Self::with("http://127.0.0.1", ports, &[])
+    }
+
+    /// One with TLS, on any ports.
+    pub fn secure(certificate: &Path, key: &Path) -> Self {
+        Self::with("https://localhost", [0, 0], &[certificate, key])
+    }
+
+    fn with(base: &'static str, ports: [u16; 2], files: &[&Path]) -> Self {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/telemetry/receiver.py");
         let mut process = Command::new(python())
             .arg("-u")
             .arg(script)
             .args(ports.map(|port| port.to_string()))
+            .args(files)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -57,7 +69,7 @@ impl Receiver {
         let first: Value = lines.recv_timeout(PATIENCE).expect("the receiver starts");
         let port = |name: &str| u16::try_from(first[name].as_u64().unwrap()).unwrap();
         let ports = [port("http"), port("grpc")];
-        Self { process, input, lines, ports, requests: Vec::new() }
+        Self { process, input, lines, ports, base, requests: Vec::new() }
     }
 
     pub fn endpoint(&self, protocol: Protocol) -> String {
@@ -65,7 +77,7 @@ impl Receiver {
             Protocol::Http => self.ports[0],
             Protocol::Grpc => self.ports[1],
         };
-        format!("http://127.0.0.1:{port}")
+        format!("{}:{port}", self.base)
     }
 
     /// `hold` or `release`, once it is done.

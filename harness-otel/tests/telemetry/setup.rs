@@ -3,9 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+#[cfg(all(feature = "http", feature = "grpc"))]
+use harness_otel::Telemetry;
 use harness_otel::{Conventions, Names};
 use opentelemetry_sdk::error::{OTelSdkError, OTelSdkResult};
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
+#[cfg(all(feature = "http", feature = "grpc"))]
+use tracing_subscriber::Registry;
 
 use crate::rig::{Doc, Kept, Traced, line, only};
 
@@ -88,4 +92,44 @@ async fn everything_is_exported_when_shutdown_returns() {
     agent.run(Doc::update(), ()).await.unwrap().ended().unwrap();
     traced.telemetry.shutdown().await.unwrap();
     assert_eq!(kept.0.lock().unwrap().len(), 2);
+}
+
+/// None of them reaches a receiver.
+#[cfg(all(feature = "http", feature = "grpc"))]
+#[test]
+fn an_address_or_a_token_that_is_none_is_refused() {
+    let host = "a URL such as `http://localhost:4318`";
+    for (endpoint, expected) in [
+        ("", host),
+        ("  ", host),
+        ("localhost:4318", host),
+        ("http://", host),
+        ("https://:4318", "a host after `://`"),
+        ("ftp://localhost", "a URL that begins with `http://` or `https://`"),
+        ("ftp://me:canary@localhost", "a URL that begins with `http://` or `https://`"),
+    ] {
+        for builder in
+            [Telemetry::builder("test").http(endpoint), Telemetry::builder("test").grpc(endpoint)]
+        {
+            let Err(error) = builder.layer::<Registry>().map(|_| ()) else {
+                panic!("`{endpoint}` is taken");
+            };
+            let error = error.to_string();
+            assert!(error.contains(expected) && !error.contains("canary"), "{endpoint}: {error}");
+        }
+    }
+    for (name, value, expected) in [
+        ("authorization", "", "a value that is not empty"),
+        ("authorization", " ", "a value that is not empty"),
+        ("authorization", "canary\n", "a value on one line"),
+        ("", "canary", "a name such as"),
+        ("a b", "canary", "a name such as"),
+    ] {
+        let builder = Telemetry::builder("test").http("http://localhost:4318").header(name, value);
+        let Err(error) = builder.layer::<Registry>().map(|_| ()) else {
+            panic!("`{name}: {value}` is taken");
+        };
+        let error = error.to_string();
+        assert!(error.contains(expected) && !error.contains("canary"), "{error}");
+    }
 }

@@ -1,7 +1,10 @@
 //! What arrives in another process.
 
+use std::path::Path;
+
 use harness::llm::scripted::say;
 use harness::llm::{Scripted, ToolSet, Usage};
+use harness::observe::{EventKind, Recorder};
 use harness::prelude::*;
 use harness_otel::{Builder, Telemetry};
 use harness_store::FileStore;
@@ -12,6 +15,8 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use crate::receiver::{Protocol, Receiver, tree};
 use crate::rig::{Doc, asking, line, only};
 
+/// A part of it looks encoded.
+const TOKEN: &str = "Bearer a%20b,c=d";
 const BOTH: [Protocol; 2] = [Protocol::Http, Protocol::Grpc];
 
 fn to(builder: Builder, protocol: Protocol, endpoint: String) -> Builder {
@@ -24,6 +29,7 @@ fn to(builder: Builder, protocol: Protocol, endpoint: String) -> Builder {
 /// Telemetry of this thread.
 fn traced(protocol: Protocol, endpoint: String) -> (Telemetry, DefaultGuard) {
     let builder = Telemetry::builder("wire").attribute("service.version", "1.2");
+    let builder = builder.header("Authorization", TOKEN);
     let (telemetry, layer) = to(builder, protocol, endpoint).layer().unwrap();
     let guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
     (telemetry, guard)
@@ -72,6 +78,7 @@ async fn a_run_arrives_by_itself_and_the_rest_by_shutdown() {
         assert!(requests.iter().all(|it| it["resource"]["service.version"] == "1.2"));
         let name = format!("{protocol:?}").to_lowercase();
         assert!(requests.iter().all(|it| it["protocol"] == name), "{requests:?}");
+        assert!(requests.iter().all(|it| it["token"] == TOKEN), "{requests:?}");
         let all = |of: &str| -> Vec<Value> {
             requests.iter().filter_map(|it| it[of].as_array()).flatten().cloned().collect()
         };
@@ -123,10 +130,11 @@ async fn a_receiver_that_does_not_answer_delays_no_run() {
 }
 
 const STORE: &str = "HARNESS_OTEL_STORE";
+const SESSION: &str = "HARNESS_OTEL_SESSION";
 const QUESTION: &str = "HARNESS_OTEL_QUESTION";
 const ENDPOINT: &str = "HARNESS_OTEL_ENDPOINT";
 
-/// The second process of the test below.
+/// The second process of the tests below.
 #[tokio::test]
 async fn answers_in_another_process() {
     let (Ok(store), Ok(endpoint)) = (std::env::var(STORE), std::env::var(ENDPOINT)) else { return };
@@ -134,23 +142,33 @@ async fn answers_in_another_process() {
     let agent = asking().store(FileStore::open(store).await.unwrap());
     let question = harness::InterruptId::new(std::env::var(QUESTION).unwrap());
     let answers = Answers::json(question, true.into());
-    agent.resume("s", answers, ()).await.unwrap().ended().unwrap();
+    let session = std::env::var(SESSION).unwrap();
+    agent.resume(session.as_str(), answers, ()).await.unwrap().ended().unwrap();
     telemetry.shutdown().await.unwrap();
 }
 
-#[tokio::test]
-async fn a_run_in_another_process_links_to_the_run_before() {
+/// Runs an agent until it asks, answers in another process, and returns the spans of both.
+async fn in_two_processes(agent: Agent<(), Doc>) -> String {
     let receiver = Receiver::start([0, 0]);
     let folder = tempfile::tempdir().unwrap();
     let (telemetry, _subscribed) = traced(Protocol::Http, receiver.endpoint(Protocol::Http));
-    let agent = asking().store(FileStore::open(folder.path()).await.unwrap());
-    let asked = agent.run(Doc::update(), ()).session("s").await.unwrap();
-    let Outcome::Interrupted(waiting) = asked else { panic!("{asked:?}") };
-    let question = waiting.questions[0].id.to_string();
-    drop((agent, waiting));
+    let seen = Recorder::default();
+    let agent = agent.store(FileStore::open(folder.path()).await.unwrap()).observe(seen.clone());
+    let settled = agent.run(Doc::update(), ()).session("s").await.unwrap();
+    assert!(settled.ended().is_err());
+    let events = seen.events();
+    let asked = events.iter().find_map(|event| match &event.kind {
+        EventKind::Asked { interrupt } => {
+            Some((event.session.to_string(), interrupt.id.to_string()))
+        }
+        _ => None,
+    });
+    let (session, question) = asked.unwrap();
+    drop((agent, seen));
     telemetry.shutdown().await.unwrap();
     let second = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "wire::answers_in_another_process"])
+        .env(SESSION, session)
         .env(QUESTION, question)
         .env(STORE, folder.path())
         .env(ENDPOINT, receiver.endpoint(Protocol::Http))
@@ -160,5 +178,82 @@ async fn a_run_in_another_process_links_to_the_run_before() {
     let requests = receiver.end();
     let spans: Vec<Value> =
         requests.iter().filter_map(|it| it["spans"].as_array()).flatten().cloned().collect();
-    insta::assert_snapshot!(tree(&spans));
+    tree(&spans)
+}
+
+#[tokio::test]
+async fn a_run_in_another_process_links_to_the_run_before() {
+    insta::assert_snapshot!(in_two_processes(asking()).await);
+}
+
+/// The other process does not know the parent.
+#[tokio::test]
+async fn a_child_in_another_process_links_to_the_step_that_called_it() {
+    let child = asking();
+    let parent = only("parent", move |_, cx: Cx<()>| {
+        let child = child.clone();
+        async move {
+            cx.call(&child, Doc::update(), ()).await?;
+            line("parent")
+        }
+    });
+    insta::assert_snapshot!(in_two_processes(parent).await);
+}
+
+/// The process of the test below, which trusts the certificate of the receiver, or does not.
+#[tokio::test]
+async fn exports_with_tls() {
+    let (Ok(http), Ok(grpc)) =
+        (std::env::var("HARNESS_OTEL_HTTPS"), std::env::var("HARNESS_OTEL_GRPCS"))
+    else {
+        return;
+    };
+    for (protocol, endpoint) in [(Protocol::Http, http), (Protocol::Grpc, grpc)] {
+        let (telemetry, _subscribed) = traced(protocol, endpoint);
+        run(only("bot", |_, _| async move { line("done") })).await;
+        println!("{protocol:?} {}", telemetry.shutdown().await.is_ok());
+    }
+}
+
+#[test]
+fn a_receiver_with_tls_is_trusted_if_the_system_trusts_its_certificate() {
+    let folder = tempfile::tempdir().unwrap();
+    let (certificate, key) = (folder.path().join("own.pem"), folder.path().join("own.key"));
+    make_certificate(&certificate, &key);
+    let (other, its_key) = (folder.path().join("other.pem"), folder.path().join("other.key"));
+    make_certificate(&other, &its_key);
+    for (trusted, exported) in [(&certificate, true), (&other, false)] {
+        let receiver = Receiver::secure(&certificate, &key);
+        let output = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "--nocapture", "wire::exports_with_tls"])
+            .env("SSL_CERT_FILE", trusted)
+            .env("HARNESS_OTEL_HTTPS", receiver.endpoint(Protocol::Http))
+            .env("HARNESS_OTEL_GRPCS", receiver.endpoint(Protocol::Grpc))
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{output:?}");
+        assert!(said.contains(&format!("Http {exported}\n")), "{output:?}");
+        assert!(said.contains(&format!("Grpc {exported}\n")), "{output:?}");
+        let requests = receiver.end();
+        let protocols = requests.iter().filter(|it| it["spans"].is_array());
+        let protocols: Vec<_> = protocols.map(|it| it["protocol"].as_str().unwrap()).collect();
+        assert_eq!(protocols, if exported { vec!["http", "grpc"] } else { vec![] });
+    }
+}
+
+/// One that its server has signed itself.
+fn make_certificate(certificate: &Path, key: &Path) {
+    let made = std::process::Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"])
+        .args(["-nodes", "-days", "2", "-subj", "/CN=localhost"])
+        .args(["-addext", "subjectAltName=DNS:localhost"])
+        .args(["-addext", "basicConstraints=critical,CA:FALSE"])
+        .arg("-keyout")
+        .arg(key)
+        .arg("-out")
+        .arg(certificate)
+        .output()
+        .expect("`openssl` makes the certificate");
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
 }
