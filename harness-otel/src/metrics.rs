@@ -16,7 +16,7 @@ use crate::semconv::{self, Names};
 /// How many values an attribute may have. The others count as [`OTHER`].
 const MOST_VALUES: usize = 200;
 const OTHER: &str = "_other";
-/// How many runs are followed at a time. One that was dropped has no last event.
+/// How many runs are followed at a time.
 const MOST_RUNS: usize = 65_536;
 
 const SECONDS: [f64; 14] =
@@ -186,6 +186,24 @@ impl Inner {
         }
     }
 
+    /// A run is over.
+    fn settled(
+        &self,
+        state: &mut State,
+        event: &Event,
+        agent: KeyValue,
+        end: &'static str,
+        error: Option<FailureKind>,
+    ) {
+        let Some(run) = state.runs.remove(&event.run) else { return };
+        self.at_work(-1, run.worker, &agent);
+        let mut attributes = vec![agent, KeyValue::new(semconv::END, end)];
+        if let Some(error) = error {
+            attributes.push(KeyValue::new(semconv::ERROR_TYPE, error.name()));
+        }
+        self.runs.record(between(run.since, event.at), &attributes);
+    }
+
     fn at_work(&self, more: i64, worker: bool, agent: &KeyValue) {
         self.active.add(more, std::slice::from_ref(agent));
         if worker {
@@ -273,14 +291,9 @@ impl Inner {
                 if kind == Some(FailureKind::LeaseLost) {
                     self.lost.add(1, std::slice::from_ref(&agent));
                 }
-                let Some(run) = state.runs.remove(&event.run) else { return };
-                self.at_work(-1, run.worker, &agent);
-                let mut attributes = vec![agent, KeyValue::new(semconv::END, end.name())];
-                if let Some(kind) = kind {
-                    attributes.push(KeyValue::new(semconv::ERROR_TYPE, kind.name()));
-                }
-                self.runs.record(between(run.since, event.at), &attributes);
+                self.settled(&mut state, event, agent, end.name(), kind);
             }
+            EventKind::Dropped => self.settled(&mut state, event, agent, "dropped", None),
             _ => {}
         }
     }

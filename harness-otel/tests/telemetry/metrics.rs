@@ -1,5 +1,6 @@
 //! Metrics of runs.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -70,6 +71,18 @@ async fn an_attribute_has_a_bounded_number_of_values() {
     assert!(agents.contains(&"agent.name=_other: 50".to_owned()), "{agents:?}");
 }
 
+/// The points once a metric has some: events reach an observer in a thread of its own.
+async fn points_with(traced: &Traced, metric: &str) -> BTreeMap<String, Vec<String>> {
+    for _ in 0..10_000 {
+        let points = traced.points();
+        if points.contains_key(metric) {
+            return points;
+        }
+        tokio::task::yield_now().await;
+    }
+    panic!("`{metric}` has no points");
+}
+
 /// An input that was sent 90 seconds before there was a worker.
 #[tokio::test(start_paused = true)]
 async fn a_worker_is_busy_while_it_runs_a_session_and_what_waited_for_it_has_an_age() {
@@ -91,15 +104,8 @@ async fn a_worker_is_busy_while_it_runs_a_session_and_what_waited_for_it_has_an_
     advance(Duration::from_secs(90)).await;
     let worker = Worker::new().serve(&agent, async |_| Ok(())).start().unwrap();
     begun.acquire().await.unwrap().forget();
-    // Events reach an observer in a thread of its own.
-    let busy = loop {
-        let points = traced.points();
-        match points.get("harness.workers.busy") {
-            Some(busy) => break busy.clone(),
-            None => tokio::task::yield_now().await,
-        }
-    };
-    assert_eq!(busy, ["agent.name=bot: 1"]);
+    let points = points_with(&traced, "harness.workers.busy").await;
+    assert_eq!(points["harness.workers.busy"], ["agent.name=bot: 1"]);
     go.add_permits(1);
     queued.outcome().await.unwrap().ended().unwrap();
     worker.drain().await;
@@ -178,4 +184,21 @@ async fn a_run_that_loses_its_lease_counts_as_a_loss() {
     assert_eq!(points["harness.lease.losses"], ["agent.name=bot: 1"]);
     let ended = ["agent.name=bot error.type=lease_lost run.end=failed: 1 times"];
     assert_eq!(points["gen_ai.invoke_agent.duration"], ended);
+}
+
+/// Otherwise it would be at work indefinitely.
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_dropped_is_not_at_work() {
+    for stored in [false, true] {
+        let traced = Traced::new();
+        let agent = only("bot", |_, _| async move { std::future::pending().await });
+        let agent = agent.observe(traced.telemetry.metrics());
+        let agent = if stored { agent.store(MemoryStore::new()) } else { agent };
+        let request = agent.run(Doc::update(), ()).session("s").into_future();
+        tokio::time::timeout(Duration::from_secs(3), request).await.unwrap_err();
+        let points = points_with(&traced, "gen_ai.invoke_agent.duration").await;
+        let dropped = ["agent.name=bot run.end=dropped: 1 times"];
+        assert_eq!(points["gen_ai.invoke_agent.duration"], dropped);
+        assert_eq!(points["harness.runs.active"], ["agent.name=bot: 0"]);
+    }
 }

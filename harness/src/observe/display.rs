@@ -76,6 +76,7 @@ impl fmt::Display for EventKind {
             }
             Self::Diverted { failure, next } => write!(f, "failed: {failure} -> {next}"),
             Self::Finishing { end, next } => write!(f, "{end}; finally -> {next}"),
+            Self::Dropped => f.write_str("run dropped"),
             Self::Settled { end, .. } => write!(f, "run {end}"),
         }
     }

@@ -312,7 +312,9 @@ pub enum EventKind {
         /// The first of those steps.
         next: Arc<str>,
     },
-    /// The run settled. This is the last event of every run.
+    /// The run was dropped before it settled. This is its last event.
+    Dropped,
+    /// The run settled. This is the last event of a run, unless that was dropped.
     Settled {
         /// The outcome.
         end: End,

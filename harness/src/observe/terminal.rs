@@ -62,7 +62,11 @@ impl Terminal {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A run that continues with what its inbox has starts again.
     fn open(&self, event: &Event) {
+        if self.runs().contains_key(&event.run) {
+            return;
+        }
         let bar = self.lines.add(ProgressBar::new_spinner());
         bar.set_prefix(printable(event.session.as_str()));
         if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix}  {msg}  {elapsed}") {
@@ -73,10 +77,12 @@ impl Terminal {
         self.runs().insert(event.run.clone(), line);
     }
 
-    fn close(&self, event: &Event, end: &End, spent: &Spend) {
+    /// `end` is `None` if the run was dropped: the program knows, and its line is over.
+    fn close(&self, event: &Event, end: Option<(&End, &Spend)>) {
         if let Some(line) = self.runs().remove(&event.run) {
             let elapsed = line.bar.elapsed();
             line.bar.finish_and_clear();
+            let Some((end, spent)) = end else { return };
             let sign = match end {
                 // The program asks now, and the run resumes later.
                 End::Interrupted | End::Waiting { .. } => return,
@@ -102,7 +108,8 @@ impl Observer for Terminal {
         }
         match &event.kind {
             EventKind::RunStarted { .. } => self.open(event),
-            EventKind::Settled { end, spent, .. } => self.close(event, end, spent),
+            EventKind::Settled { end, spent, .. } => self.close(event, Some((end, spent))),
+            EventKind::Dropped => self.close(event, None),
             kind => {
                 let mut runs = self.runs();
                 let Some(line) = runs.get_mut(&event.run) else { return };
@@ -261,6 +268,24 @@ mod tests {
                 trace: None,
             },
         }
+    }
+
+    /// One line for a run, however often it starts, and none once it was dropped.
+    #[test]
+    fn a_run_that_is_dropped_has_no_line() {
+        let screen = InMemoryTerm::new(10, 80);
+        let target = ProgressDrawTarget::term_like(Box::new(screen.clone()));
+        let terminal = Terminal::on(target, |_| unreachable!());
+        let started = event();
+        for expected in [1, 1] {
+            terminal.on_event(&started);
+            let line = terminal.runs()[&started.run].bar.clone();
+            line.tick();
+            assert_eq!(screen.contents().lines().count(), expected, "{}", screen.contents());
+        }
+        terminal.on_event(&Event { kind: EventKind::Dropped, ..started });
+        assert!(terminal.runs().is_empty());
+        assert_eq!(screen.contents(), "");
     }
 
     #[test]

@@ -59,6 +59,8 @@ pub(crate) struct Driver<C: Context, S: State> {
     pub(super) lost: bool,
     /// The run has settled.
     pub(super) settled: bool,
+    /// Observers heard of its start, and not of its end.
+    pub(super) observed: bool,
     /// An earlier run of this turn may have passed over inputs in the inbox.
     pub(super) look_back: bool,
     /// What the last attempt has left.
@@ -120,6 +122,7 @@ impl<C: Context, S: State> Driver<C, S> {
             begin,
             lost: false,
             settled: false,
+            observed: false,
             left: Left::default(),
         }
     }
@@ -161,6 +164,7 @@ impl<C: Context, S: State> Driver<C, S> {
     }
 
     fn begin(&mut self, wiring: &Wiring) {
+        self.observed = true;
         let timed = self.budget(wiring).wall.is_some() || wiring.finally.is_some();
         self.clock = timed.then(Instant::now);
         let Begin { resumed, cause, answered, from, since, .. } = std::mem::take(&mut self.begin);

@@ -41,6 +41,7 @@ impl<C: Context, S: State> Driver<C, S> {
         // outcome is there.
         self.settled = self.core.journal.is_some();
         let (steps, spent) = self.core.session(|it| (it.cursor.steps, it.spent));
+        self.observed = false;
         self.core.publish(None, || EventKind::Settled { end: end.clone(), steps, spent });
         self.core.fanout.flush().await;
         self.settled = true;
@@ -162,6 +163,9 @@ impl<C: Context, S: State> Drop for Driver<C, S> {
     /// A run that is dropped settles as cancelled, as of its last commit, once its effects in flight
     /// are recorded.
     fn drop(&mut self) {
+        if self.observed {
+            self.core.publish(None, || EventKind::Dropped);
+        }
         if self.settled {
             return;
         }

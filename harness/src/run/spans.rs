@@ -304,6 +304,12 @@ impl Spans {
             EventKind::Answered { id, expired, .. } => {
                 info!(target: "harness", parent: &self.run, interrupt = id.as_str(), expired, "answered");
             }
+            EventKind::Dropped => {
+                self.run.record("end", "dropped");
+                let over = std::mem::take(open);
+                open.settled = true;
+                return over;
+            }
             EventKind::Settled { end, steps, spent } => {
                 let how = end.name();
                 for span in open.steps.values() {
@@ -394,13 +400,5 @@ fn record(span: &Span, stored: Option<(Seq, u64)>, kind: &EventKind) {
             span.record("next", next.as_deref().unwrap_or("end"));
         }
         _ => {}
-    }
-}
-
-impl Drop for Spans {
-    fn drop(&mut self) {
-        if !self.open().settled {
-            self.run.record("end", "dropped");
-        }
     }
 }
