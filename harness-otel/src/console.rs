@@ -35,3 +35,31 @@ fn line(span: &SpanData) -> String {
     line.push('\n');
     line
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::time::{Duration, SystemTime};
+
+    use opentelemetry::KeyValue;
+    use opentelemetry::trace::{Span as _, SpanBuilder, Tracer as _, TracerProvider as _};
+    use opentelemetry_sdk::trace::{InMemorySpanExporter, SdkTracerProvider};
+
+    use super::*;
+
+    #[test]
+    fn a_span_is_one_line_of_text() {
+        let exporter = InMemorySpanExporter::default();
+        let provider = SdkTracerProvider::builder().with_simple_exporter(exporter.clone()).build();
+        let begun = SystemTime::UNIX_EPOCH;
+        let attribute = KeyValue::new("a", "x\n\u{1b}[31my");
+        let span =
+            SpanBuilder::from_name("step Work").with_start_time(begun).with_attributes([attribute]);
+        let mut span = provider.tracer("test").build(span);
+        span.set_status(Status::error("lost"));
+        span.end_with_timestamp(begun + Duration::from_millis(1_234));
+        let spans = exporter.get_finished_spans().unwrap();
+        assert_eq!(line(&spans[0]), "      1.2s  step Work  ERROR lost  a=x  [31my\n");
+    }
+}

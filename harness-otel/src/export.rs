@@ -136,6 +136,7 @@ impl<E: SpanExporter> Conventions<E> {
             "chat" => (semconv::CHAT, text(semconv::REQUEST_MODEL)),
             "tool" => (semconv::EXECUTE_TOOL, text(semconv::TOOL)),
             "item" => ("item", format!("{} {}", text(semconv::STEP), text(semconv::ITEM))),
+            "replay" => ("replay", text(semconv::STEP)),
             _ => ("step", text(semconv::STEP)),
         };
         span.name = Cow::Owned(format!("{operation} {subject}"));

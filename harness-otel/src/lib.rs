@@ -34,6 +34,8 @@
 //! invoke_agent support           a run: its session, how it has settled, what it has spent
 //! ├── step Think                 an entry into a step: all attempts, and the retries as events
 //! │   └── chat claude-x          a model call: its tokens, its cost, why it stopped
+//! ├── step Run
+//! │   └── replay Run             a program of code steps: those that ran, as events
 //! └── step Act
 //!     ├── item Act 0             an item of a step
 //!     │   └── execute_tool find

@@ -114,6 +114,10 @@ pub const OUTCOME: &str = "harness.outcome";
 pub const SIGNAL: &str = "harness.signal";
 /// The next step.
 pub const NEXT: &str = "harness.step.next";
+/// The code steps that a replay has run.
+pub const RAN: &str = "harness.replay.ran";
+/// The code steps that an earlier attempt at the replay has run.
+pub const RECORDED: &str = "harness.replay.recorded";
 /// The entry in the log.
 pub const SEQ: &str = "harness.commit.seq";
 /// The size of that entry.
@@ -174,6 +178,8 @@ pub(crate) fn attribute(span: &str, field: &str, names: Names) -> Option<&'stati
         (_, "next") => NEXT,
         (_, "seq") => SEQ,
         (_, "bytes") => BYTES,
+        ("replay", "ran") => RAN,
+        ("replay", "recorded") => RECORDED,
         ("tool", "call") => TOOL_CALL,
         (_, "call") => CALL,
         (_, "tool") => TOOL,

@@ -20,6 +20,8 @@ struct Passed {
     fails: bool,
     begun: bool,
     spans: usize,
+    /// Hears of what the thread that exports reports.
+    log: Option<tracing::Dispatch>,
 }
 
 impl Gate {
@@ -50,6 +52,10 @@ impl Gate {
 impl SpanExporter for Gate {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         self.0.0.lock().unwrap().begun = true;
+        if let Some(log) = self.0.0.lock().unwrap().log.take() {
+            // For what the thread does next.
+            std::mem::forget(tracing::dispatcher::set_default(&log));
+        }
         self.0.1.notify_all();
         self.wait(|passed| passed.released);
         let mut passed = self.0.0.lock().unwrap();
@@ -73,7 +79,9 @@ fn spans(builder: Builder, how_many: usize) -> Telemetry {
 
 #[test]
 fn spans_that_wait_are_bounded_and_the_others_counted() {
-    let gate = Gate::default();
+    let (gate, log) = (Gate::default(), Log::default());
+    let dispatch = tracing_subscriber::fmt().with_writer(log.clone()).finish().into();
+    gate.0.0.lock().unwrap().log = Some(dispatch);
     let telemetry = spans(Telemetry::builder("test").spans(gate.clone()), 10_000);
     gate.wait(|passed| passed.begun);
     // Those that are being exported count as waiting.
@@ -82,6 +90,10 @@ fn spans_that_wait_are_bounded_and_the_others_counted() {
     telemetry.flush().unwrap();
     assert_eq!(gate.spans(), 8_192);
     assert_eq!(telemetry.lost(), 10_000 - 8_192);
+    let log = log.text();
+    assert!(log.contains("the receiver is too slow, spans are lost"), "{log}");
+    assert!(log.contains("spans=1808"), "{log}");
+    assert_eq!(log.lines().count(), 1, "{log}");
 }
 
 #[tokio::test]
@@ -122,6 +134,12 @@ fn a_dropped_guard_does_not_wait_longer_than_its_grace() {
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
+impl Log {
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0.lock().unwrap().write(bytes)
@@ -151,7 +169,7 @@ async fn a_loss_is_reported_once_until_an_export_succeeds() {
         gate.fail(fails);
         let _ = exporter.export(Vec::new()).await;
     }
-    let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let log = log.text();
     assert_eq!(log.matches("failed to export spans").count(), 2, "{log}");
     assert_eq!(log.lines().count(), 2, "{log}");
 }

@@ -14,6 +14,7 @@ mod metrics;
 mod points;
 #[cfg(all(feature = "http", feature = "grpc"))]
 mod receiver;
+mod replays;
 mod rig;
 mod setup;
 mod spans;

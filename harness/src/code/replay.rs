@@ -3,15 +3,17 @@ use std::fmt;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, PoisonError};
 
-use harness_esg::{Journal, JournalError, KillHandle, Record};
+use harness_esg::{Ending, Journal, JournalError, KillHandle, Record};
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::{Receiver, channel as channel_to_step};
 use tokio::task::JoinHandle;
+use tracing::field::Empty;
+use tracing::{Span, info, info_span};
 
 use super::bench::{Bench, BenchError};
 use super::state::{Code, CodeChange};
 use crate::context::Context;
-use crate::step::{Cx, StepError};
+use crate::step::{Cx, Scope, StepError};
 
 /// Runs the program of a state, and returns the changes of it. Each record is durable, as an effect of
 /// this step, before the replay continues: after a crash, the step that is entered again finds the
@@ -21,6 +23,7 @@ pub(super) async fn replay<C: Context>(
     code: &Code,
     cx: &Cx<C>,
 ) -> Result<Vec<CodeChange>, StepError> {
+    let (span, mut ran, mut recorded) = (span(cx), 0_i64, 0_i64);
     let mut ending = EndsWithStep::default();
     let kill = Arc::clone(&ending.kill);
     let replay = Arc::new(Mutex::new(Replay::Recorded { bench, code: code.clone(), kill }));
@@ -33,11 +36,42 @@ pub(super) async fn replay<C: Context>(
             })
             .await?;
         let Some(new) = next else { break };
-        replay.lock().await.recorded(&new);
+        let mut replay = replay.lock().await;
+        let earlier = matches!(*replay, Replay::Recorded { .. });
+        replay.recorded(&new);
+        for record in &new {
+            let Record::Ran(execution) = record else { continue };
+            if earlier {
+                recorded += 1;
+                continue;
+            }
+            ran += 1;
+            let ok = execution.ending == Ending::Ok;
+            info!(target: "harness", parent: &span, code_step = &*execution.step, ok, "executed");
+        }
         records.extend(new);
     }
+    span.record("ran", ran);
+    span.record("recorded", recorded);
     ending.is_over = true;
     Ok(records.into_iter().map(CodeChange::from).collect())
+}
+
+/// The span of a replay, in that of its step.
+fn span<C: Context>(cx: &Cx<C>) -> Span {
+    let Scope { effects, place } = cx.here();
+    let within = effects.span(place);
+    match within.is_disabled() {
+        true => within,
+        false => info_span!(
+            target: "harness",
+            parent: &within,
+            "harness.replay",
+            step = cx.step(),
+            ran = Empty,
+            recorded = Empty,
+        ),
+    }
 }
 
 /// Where the handle of the worker is, once a replay runs.

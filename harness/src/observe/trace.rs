@@ -1,8 +1,8 @@
 //! The spans of runs, and their place in the traces of a system of many processes.
 //!
 //! A run and what it does are `tracing` spans with the target `harness`: `harness.run`, in it
-//! `harness.step` and `harness.item`, in these `harness.chat` and `harness.tool`. What happens in them are
-//! `tracing` events. They follow the [events](super::Event) of the run.
+//! `harness.step` and `harness.item`, in these `harness.chat`, `harness.tool` and `harness.replay`, which is
+//! that of the code steps of a program. What happens in them are `tracing` events. They follow the [events](super::Event) of the run.
 //!
 //! The run's span has level INFO and is always made. Whether the others are made is decided once for
 //! each run, so that they cost nothing where nothing reads them: with a [`Propagate`], if the run is

@@ -38,6 +38,11 @@ impl Effects for RunCore {
         self
     }
 
+    #[cfg(feature = "code")]
+    fn span(&self, place: Place) -> Span {
+        self.spans.as_ref().map_or_else(Span::none, |spans| spans.step(place))
+    }
+
     fn incarnation(&self) -> String {
         self.live().session.salt.incarnation()
     }

@@ -191,6 +191,12 @@ pub(crate) trait Effects: Send + Sync {
     fn emit(&self, place: Place, payload: Arc<dyn Payload>);
     fn charge(&self, place: Place, spend: &Spend);
     fn spent(&self) -> Spend;
+    /// The span of an attempt. None if the run has no spans of its steps.
+    #[cfg(feature = "code")]
+    fn span(&self, place: Place) -> Span {
+        let _ = place;
+        Span::none()
+    }
     /// Creates the id of a model call: the op id, and the count of calls at the position.
     /// The call happens in the span.
     fn begin_call(&self, place: Place, model: &str) -> (CallId, Span);
