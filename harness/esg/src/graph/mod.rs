@@ -6,6 +6,7 @@ mod lines;
 mod plan;
 mod probe;
 mod query;
+mod recorded;
 mod traced;
 
 use std::collections::{BTreeSet, HashMap};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::CodeGraph;
 use crate::model::{Entity, Fingerprint};
 use crate::program::{EdgeKind, INPUT, Program};
-use crate::replay::{Outside, Planned, Reason, need};
+use crate::replay::{Planned, Reason, need};
 use crate::scan::Scan;
 use crate::state::State;
 use crate::trace::Execution;
@@ -17,12 +17,20 @@ use crate::trace::Execution;
 #[non_exhaustive]
 pub struct Plan {
     steps: Vec<(Arc<str>, Reason)>,
+    /// By step or input, the number of the execution that would be kept.
+    kept: Vec<(Arc<str>, u64)>,
 }
 
 impl Plan {
     /// The steps that would or may run, in order, and why.
     pub fn steps(&self) -> impl Iterator<Item = (&str, &Reason)> {
         self.steps.iter().map(|(step, reason)| (&**step, reason))
+    }
+
+    /// The steps that would not run, in order, with the number of the execution that represents each: not
+    /// always its last one. Inputs are among them, under `input:` and their name.
+    pub fn kept(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.kept.iter().map(|(step, execution)| (&**step, *execution))
     }
 
     pub(super) fn add(&mut self, step: &Arc<str>, reason: Reason) {
@@ -51,14 +59,16 @@ impl CodeGraph {
     pub fn plan(&self) -> Plan {
         let steps = self.planned();
         let mut ahead = Ahead::default();
-        let mut outside = Outside::new(self.engine.executor.readable());
+        let mut outside = self.engine.outside();
         let mut reasons: BTreeMap<&str, Reason> = BTreeMap::new();
+        let mut kept: Vec<(Arc<str>, u64)> = Vec::new();
         for step in &steps {
             let valid = self.engine.valid(step, &ahead.state, &mut outside);
             let may = valid.as_deref().map(|execution| ahead.unknown_of(step, execution));
             match (valid, may) {
                 (Some(execution), Some(may)) if may.is_empty() => {
                     ahead.keep(&execution);
+                    kept.push((step.id.clone(), execution.seq));
                     continue;
                 }
                 (_, Some(may)) => reasons.insert(&step.id, Reason::May(may)),
@@ -76,7 +86,9 @@ impl CodeGraph {
             ahead.follow(self, step);
         }
         let reason = |step: &Planned| Some((step.id.clone(), reasons.get(&*step.id)?.clone()));
-        Plan { steps: steps.iter().filter_map(reason).collect() }
+        // What makes a value again for a later step does run.
+        kept.retain(|(step, _)| !reasons.contains_key(&**step));
+        Plan { steps: steps.iter().filter_map(reason).collect(), kept }
     }
 
     /// The steps that have to make unserializable values again for a step.

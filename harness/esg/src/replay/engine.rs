@@ -42,6 +42,8 @@ pub(crate) struct Engine {
     /// The present texts of steps whose code ran with another layout before, and the last execution
     /// before they had these.
     texts: BTreeMap<Arc<str>, (Arc<str>, u64)>,
+    /// Whether the steps run on another machine: what they read there cannot be looked at.
+    pub(crate) elsewhere: bool,
 }
 
 /// Where a pass is.
@@ -101,6 +103,15 @@ impl Engine {
             spoiled: false,
             readings: BTreeMap::new(),
             texts: BTreeMap::new(),
+            elsewhere: false,
+        }
+    }
+
+    /// What is outside of the state, as it is now.
+    pub(crate) fn outside(&self) -> Outside {
+        match self.elsewhere {
+            true => Outside::unseen(),
+            false => Outside::new(self.executor.readable()),
         }
     }
 
@@ -279,7 +290,7 @@ impl Engine {
         pass.begin();
         Walk {
             state: State::default(),
-            outside: Outside::new(self.executor.readable()),
+            outside: self.outside(),
             valid: None,
             missing: BTreeSet::new(),
         }
@@ -362,8 +373,8 @@ impl Engine {
             |one: &&Arc<Execution>| !one.ending.is_accident() && !self.shows_old_lines(step, one);
         for execution in executions.filter(stands) {
             for (entity, read) in &execution.trace.reads {
-                if matches!(entity, Entity::Package(_)) {
-                    outside.trust_package(entity, read.outside.clone());
+                if outside.trusts(entity) {
+                    outside.trust(entity, read.outside.clone());
                 }
             }
             if changed(execution, state, outside).is_none() {

@@ -19,9 +19,11 @@ const MOST: u64 = 64 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct Outside {
     seen: RefCell<HashMap<Entity, Option<String>>>,
-    /// Versions of distributions as executions found them. The worker's fingerprint covers them.
-    packages: HashMap<Entity, Option<String>>,
+    /// What is not looked at, as executions found it.
+    trusted: HashMap<Entity, Option<String>>,
     readable: Readable,
+    /// Whether nothing is looked at.
+    unseen: bool,
 }
 
 impl Outside {
@@ -30,16 +32,31 @@ impl Outside {
         Self { readable, ..Self::default() }
     }
 
-    /// Takes the version of a distribution from an execution.
-    pub(crate) fn trust_package(&mut self, entity: &Entity, version: Option<String>) {
-        self.packages.insert(entity.clone(), version);
+    /// Looks at nothing: everything counts as unchanged.
+    pub(crate) fn unseen() -> Self {
+        Self { unseen: true, ..Self::default() }
+    }
+
+    /// Whether an entity is not looked at. The worker's fingerprint covers the versions of distributions.
+    pub(crate) fn trusts(&self, entity: &Entity) -> bool {
+        match entity {
+            Entity::Package(_) => true,
+            Entity::External(_) => self.unseen,
+            _ => false,
+        }
+    }
+
+    /// Takes what an execution found.
+    pub(crate) fn trust(&mut self, entity: &Entity, found: Option<String>) {
+        self.trusted.insert(entity.clone(), found);
     }
 }
 
 impl Looked for Outside {
     fn outside(&self, entity: &Entity) -> Option<String> {
-        let Entity::External(path) = entity else {
-            return self.packages.get(entity).cloned().flatten();
+        let path = match entity {
+            Entity::External(path) if !self.unseen => path,
+            _ => return self.trusted.get(entity).cloned().flatten(),
         };
         if let Some(known) = self.seen.borrow().get(entity) {
             return known.clone();
