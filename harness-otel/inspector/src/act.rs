@@ -20,10 +20,10 @@ use crate::read;
 use crate::session::{Unread, rendered};
 
 /// The fields of a form.
-type Sent = HashMap<String, String>;
+pub(crate) type Sent = HashMap<String, String>;
 
 /// Checks that writing is allowed, and that the form is one of this inspector's.
-fn permit(shared: &Shared, sent: &Sent) -> Result<(), Problem> {
+pub(crate) fn permit(shared: &Shared, sent: &Sent) -> Result<(), Problem> {
     if !shared.answers {
         let why = "This inspector only reads. Start it with answers allowed.";
         return Err(Problem::new(StatusCode::FORBIDDEN, "Read-only", why));
@@ -37,12 +37,12 @@ fn permit(shared: &Shared, sent: &Sent) -> Result<(), Problem> {
     Ok(())
 }
 
-fn field<'s>(sent: &'s Sent, name: &str) -> Result<&'s str, Problem> {
+pub(crate) fn field<'s>(sent: &'s Sent, name: &str) -> Result<&'s str, Problem> {
     let found = sent.get(name).map(|it| it.trim()).filter(|it| !it.is_empty());
     found.ok_or_else(|| Problem::bad(format!("The field `{name}` is empty.")))
 }
 
-fn number(sent: &Sent, name: &str) -> Result<Seq, Problem> {
+pub(crate) fn number(sent: &Sent, name: &str) -> Result<Seq, Problem> {
     let number = field(sent, name)?.parse();
     number.map(Seq).map_err(|_| Problem::bad(format!("The field `{name}` is not a number.")))
 }
@@ -52,7 +52,7 @@ fn json(sent: &Sent, name: &str) -> Result<Value, Problem> {
     value.map_err(|error| Problem::bad(format!("The field `{name}` is not JSON: {error}.")))
 }
 
-fn back(id: &str, done: &str) -> Response {
+pub(crate) fn back(id: &str, done: &str) -> Response {
     let to = with("/session", &[("id", id), ("done", done)]);
     (StatusCode::SEE_OTHER, [(LOCATION, to)]).into_response()
 }

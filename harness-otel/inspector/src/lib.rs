@@ -29,10 +29,16 @@
 //! - if it writes and does not come from a form of the inspector: it has to carry the token of the
 //!   forms, and neither its `Origin` nor its `Sec-Fetch-Site` may be of another site.
 //!
+//! With the feature `code`, the page of a session whose state has a program of code steps shows its execution
+//! state graph: what ran, what is kept, what is stale and why, the edges, and the versions with what they
+//! changed. A version can be returned to where answers are allowed. This needs no Python.
+//!
 //! Everything that a session holds is shown as text, and the policy of the pages lets no script run but
 //! the inspector's own file.
 
 mod act;
+#[cfg(feature = "code")]
+mod code;
 mod form;
 mod guard;
 mod list;
@@ -71,8 +77,8 @@ impl Inspector {
         Self { store, answers: false, token: None, hosts: Vec::new(), name: String::new() }
     }
 
-    /// Allows a user to answer questions, and to stop, fork and edit sessions and queue inputs for
-    /// them. The agents' own programs do the work that follows.
+    /// Allows a user to answer questions, to stop, fork and edit sessions, to queue inputs for them, and to
+    /// return code steps to earlier versions. The agents' own programs do the work that follows.
     #[must_use]
     pub fn allow_answers(mut self) -> Self {
         self.answers = true;
@@ -128,7 +134,12 @@ impl Inspector {
             form_token: Uuid::new_v4().simple().to_string(),
             cookie: Uuid::new_v4().simple().to_string(),
         });
-        Router::new()
+        let router = Router::new();
+        #[cfg(feature = "code")]
+        let router = router
+            .route("/session/version", get(code::show))
+            .route("/session/version/back", post(code::roll_back));
+        router
             .route("/", get(list::sessions))
             .route("/waiting", get(list::waiting))
             .route("/session", get(session::show))

@@ -8,7 +8,7 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{Html, IntoResponse, Response};
 use harness::Interrupt;
 use harness::inspect::Phase;
-use harness::inspect::report::{Report, visible};
+use harness::inspect::report::{Links, Report, visible};
 use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 
@@ -56,6 +56,9 @@ pub(crate) fn rendered(
     let status = &report.status;
     let id = status.session.as_str();
     let entries = format!("{}&seq=", with("/session/state", &[("id", id)]));
+    let versions = format!("{}&program=", with("/session/version", &[("id", id)]));
+    let versions = cfg!(feature = "code").then_some(&*versions);
+    let links = Links { entries: Some(&entries), versions };
     let body = html! {
         div data-events=(with("/session/events", &[("id", id)])) {
             header class="title" data-part="title" {
@@ -82,7 +85,7 @@ pub(crate) fn rendered(
                 @for asked in &status.questions { (question(shared, id, asked, unread)) }
             }
             div data-part="report" {
-                (PreEscaped(report.to_html_sections(Some(&entries))))
+                (PreEscaped(report.to_html_sections(links)))
                 (children(report))
             }
             @if shared.answers {
@@ -104,6 +107,9 @@ fn notice(done: &str) -> Option<&'static str> {
         "stopping" => Some("The run is asked to stop at its next boundary."),
         "idle" => Some("No run holds the session: there is nothing to stop."),
         "edited" => Some("The state is corrected."),
+        "back" => {
+            Some("The version is the present one again. The next run of the program uses it.")
+        }
         "forked" => Some("This is the fork."),
         "queued" => Some("The input is queued. A process of the agent applies it."),
         _ => None,
@@ -161,7 +167,7 @@ pub(crate) fn hidden(shared: &Shared, session: &str) -> Markup {
     }
 }
 
-fn by(shared: &Shared, id: &str, sent: Option<&HashMap<String, String>>) -> Markup {
+pub(crate) fn by(shared: &Shared, id: &str, sent: Option<&HashMap<String, String>>) -> Markup {
     let id = format!("{id}-by");
     let name = sent.and_then(|it| it.get("by")).unwrap_or(&shared.name);
     html! { div {

@@ -65,6 +65,7 @@ pub(crate) async fn show(
                 None => p class="soft" { "The log has no entry before it." }
             }
         }
+        (programs(&state))
         section class="panel" aria-labelledby="h-state" {
             h2 id="h-state" { "State" }
             pre dir="auto" tabindex="0" { (visible(&text[..end]))
@@ -72,6 +73,17 @@ pub(crate) async fn show(
         }
     };
     Ok(page(&shared, &format!("Entry {seq}"), Tab::Sessions, body))
+}
+
+/// The programs of code steps, as they were.
+#[cfg(feature = "code")]
+fn programs(state: &Value) -> maud::Markup {
+    PreEscaped(harness::inspect::report::programs_html(state, None))
+}
+
+#[cfg(not(feature = "code"))]
+fn programs(_: &Value) -> maud::Markup {
+    html! {}
 }
 
 /// The state before the first entry that is kept is not known.

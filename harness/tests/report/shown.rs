@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use harness::inspect::report::{AfterFailure, Report, Spot};
+use harness::inspect::report::{AfterFailure, Links, Report, Spot};
 use harness::prelude::*;
 use harness::session::Entry;
 use harness::store::{
@@ -43,7 +43,9 @@ async fn a_report_shows_the_path_the_questions_and_the_changes() {
         let report = report(name).await;
         insta::assert_snapshot!(format!("{name}.md"), report.to_markdown());
         // The style is no part of what it says.
-        let page = report.to_html_sections(Some("/at/")).replace("><", ">\n<");
+        let page = report
+            .to_html_sections(Links { entries: Some("/at/"), ..Links::default() })
+            .replace("><", ">\n<");
         insta::assert_snapshot!(format!("{name}.html"), page);
     }
 }

@@ -2,6 +2,10 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
 mod acts;
+#[cfg(feature = "code")]
+mod code;
+#[cfg(feature = "code")]
+mod coded;
 mod guards;
 mod pages;
 mod rig;

@@ -9,11 +9,14 @@ use crate::store::Phase;
 use crate::text::shown;
 
 use super::changes::json;
+use super::difference::diff_line;
 use super::drawing::svg;
-use super::lines::{DiffLine, LineChange, clipped};
+use super::lines::clipped;
 use super::talk::conversations;
 use super::words::{duration, phase, resolution, spent, visible};
-use super::{AfterFailure, FailureReport, QuestionReport, Report, StateChange, TimelineEntry};
+use super::{
+    AfterFailure, FailureReport, Links, QuestionReport, Report, StateChange, TimelineEntry,
+};
 
 /// The style of a report's page, for a page that shows [its sections](Report::to_html_sections).
 pub const STYLE: &str = include_str!("style.css");
@@ -52,7 +55,7 @@ pub(super) fn page(report: &Report) -> String {
                         }
                         (badge(status.phase))
                     }
-                    (sections(report, None))
+                    (sections(report, Links::default()))
                 }
             }
         }
@@ -60,7 +63,7 @@ pub(super) fn page(report: &Report) -> String {
     page.into_string()
 }
 
-pub(super) fn sections(report: &Report, entries: Option<&str>) -> Markup {
+pub(super) fn sections(report: &Report, links: Links<'_>) -> Markup {
     html! {
         (facts(report))
         section class="panel" aria-labelledby="h-loop" {
@@ -80,18 +83,30 @@ pub(super) fn sections(report: &Report, entries: Option<&str>) -> Markup {
             }
         }
         @for (field, talk) in conversations(&report.state) { (conversation(&field, &talk)) }
+        (programs(&report.state, links))
         section class="panel" aria-labelledby="h-timeline" {
             h2 id="h-timeline" { "Timeline" }
             @if report.omitted > 0 {
                 p class="soft small" { (report.omitted) " earlier entries are left out." }
             }
-            ol class="timeline" { @for entry in &report.timeline { (line(entry, entries)) } }
+            ol class="timeline" { @for entry in &report.timeline { (line(entry, links.entries)) } }
         }
         section class="panel" aria-labelledby="h-state" {
             h2 id="h-state" { "State" }
             pre dir="auto" tabindex="0" { (visible(&json(&report.state, MAX_VALUE, true))) }
         }
     }
+}
+
+/// The programs of code steps.
+#[cfg(feature = "code")]
+fn programs(state: &serde_json::Value, links: Links<'_>) -> Markup {
+    super::program::sections(state, links.versions)
+}
+
+#[cfg(not(feature = "code"))]
+fn programs(_: &serde_json::Value, _: Links<'_>) -> Markup {
+    html! {}
 }
 
 fn facts(report: &Report) -> Markup {
@@ -312,16 +327,6 @@ fn changes(changes: &[StateChange], more: usize) -> Markup {
             } }
             @if more > 0 { li { (more) " more changes" } }
         }
-    }
-}
-
-fn diff_line(line: &DiffLine) -> Markup {
-    let text = visible(&line.text);
-    match line.change {
-        LineChange::Kept => html! { span { "  " (text) } },
-        LineChange::Added => html! { ins { "+ " (text) } },
-        LineChange::Removed => html! { del { "- " (text) } },
-        LineChange::LeftOut => html! { span class="soft" { "…" } },
     }
 }
 

@@ -65,6 +65,12 @@ pub(super) fn diff(before: &str, after: &str) -> Vec<DiffLine> {
     lines
 }
 
+/// The difference between two texts, also of those with one line.
+pub(super) fn between(before: &str, after: &str) -> Vec<DiffLine> {
+    let ended = |text: &str| format!("{}\n", text.trim_end_matches('\n'));
+    diff(&ended(before), &ended(after))
+}
+
 /// The first characters of a text, with a mark if there are more.
 pub(super) fn clipped(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {

@@ -9,16 +9,14 @@ use crate::text::shown;
 
 use super::changes::json;
 use super::drawing::mermaid;
+use super::fence::{fenced, span};
 use super::html::{after, kind, kind_of, moment};
-use super::lines::{LineChange, clipped};
-use super::words::{duration, phase, resolution, spent, visible};
+use super::lines::LineChange;
+use super::words::{duration, phase, resolution, spent};
 use super::{Report, StateChange};
 
 /// The most bytes of the state and of a question that are shown.
 const MAX_VALUE: usize = 16 << 10;
-/// The most characters in a code span.
-const MAX_SPAN: usize = 400;
-
 pub(super) fn render(report: &Report) -> String {
     let mut out = String::new();
     // Writing to a `String` cannot fail.
@@ -80,6 +78,8 @@ fn write(report: &Report, out: &mut String) -> std::fmt::Result {
             writeln!(out, "  - {}", span(cause))?;
         }
     }
+    #[cfg(feature = "code")]
+    super::program::write(&report.state, out)?;
     writeln!(out, "\n## Timeline\n")?;
     if report.omitted > 0 {
         writeln!(out, "{} earlier entries are left out.\n", report.omitted)?;
@@ -127,25 +127,4 @@ fn diff(changes: &[StateChange], more: usize) -> String {
         let _ = writeln!(out, "@@ {more} more changes @@");
     }
     out
-}
-
-/// A block whose fence is longer than any in the text.
-fn fenced(out: &mut String, language: &str, text: &str) -> std::fmt::Result {
-    let text = visible(text);
-    let fence = "`".repeat(longest_run(&text).max(2) + 1);
-    writeln!(out, "{fence}{language}\n{text}\n{fence}\n")
-}
-
-/// A code span: on one line, and also whole in a table, where a bar would end the cell.
-fn span(text: &str) -> String {
-    let text = clipped(text, MAX_SPAN).replace(['\n', '\t'], " ");
-    let text = visible(&text).replace('|', "\u{2502}");
-    let fence = "`".repeat(longest_run(&text) + 1);
-    let pad =
-        if text.starts_with('`') || text.ends_with('`') || text.is_empty() { " " } else { "" };
-    format!("{fence}{pad}{text}{pad}{fence}")
-}
-
-fn longest_run(text: &str) -> usize {
-    text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }

@@ -6,10 +6,14 @@
 //! markup, and characters that are invisible or reorder text are written out.
 
 mod changes;
+mod difference;
 mod drawing;
+mod fence;
 mod html;
 mod lines;
 mod markdown;
+#[cfg(feature = "code")]
+mod program;
 mod read;
 mod talk;
 mod words;
@@ -29,8 +33,11 @@ use crate::step::{Failure, Interrupt};
 use super::{Sessions, SessionsError, Status};
 
 pub use changes::{StateChange, compare};
+pub use difference::difference_html;
 pub use html::{STYLE, changes_html};
 pub use lines::{DiffLine, LineChange};
+#[cfg(feature = "code")]
+pub use program::{CodeStatus, CodeStep, CodeVersion, ProgramReport, programs, programs_html};
 pub use talk::conversations;
 pub use words::{describe, visible};
 
@@ -159,6 +166,16 @@ pub struct FailureReport {
     pub then: AfterFailure,
 }
 
+/// Where a page leads to, of those that stand beside it. Without an address there is no link.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Links<'a> {
+    /// The address of an entry, which its number follows.
+    pub entries: Option<&'a str>,
+    /// The address of a version of a code step, which the place of its program among those of the state,
+    /// `&version=` and its number follow.
+    pub versions: Option<&'a str>,
+}
+
 /// What followed on a failure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -233,11 +250,10 @@ impl Report {
         html::page(self)
     }
 
-    /// The sections of that page, for a page that has a head of its own and the [`STYLE`]. With `entries`,
-    /// the number of an entry is a link to that address with the number after it.
+    /// The sections of that page, for a page that has a head of its own and the [`STYLE`].
     #[must_use]
-    pub fn to_html_sections(&self, entries: Option<&str>) -> String {
-        html::sections(self, entries).into_string()
+    pub fn to_html_sections(&self, links: Links<'_>) -> String {
+        html::sections(self, links).into_string()
     }
 
     /// The loop with the path taken, as an SVG element of an HTML page.
