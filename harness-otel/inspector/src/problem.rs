@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use harness::AnswerError;
 use harness::inspect::SessionsError;
 use harness::inspect::report::visible;
+use harness::store::StoreError;
 use maud::html;
 
 use crate::page::plain;
@@ -55,7 +56,14 @@ impl From<SessionsError> for Problem {
         };
         let recorded = error.answer_error().and_then(AnswerError::recorded_answer);
         let recorded = recorded.map(|it| format!(" The answer that counts: {it}"));
-        Self::new(status, title, format!("{error}{}", recorded.unwrap_or_default()))
+        let next = match error.store_error() {
+            Some(failed) if failed.is_ambiguous() => {
+                " Whether it was done is not known: look at the session before you try again."
+            }
+            Some(StoreError::Unavailable { .. }) => " Nothing was changed. Try again in a moment.",
+            _ => "",
+        };
+        Self::new(status, title, format!("{error}.{}{next}", recorded.unwrap_or_default()))
     }
 }
 

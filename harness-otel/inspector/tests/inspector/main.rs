@@ -9,3 +9,4 @@ mod coded;
 mod guards;
 mod pages;
 mod rig;
+mod sqlite;
