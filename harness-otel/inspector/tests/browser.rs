@@ -4,95 +4,23 @@
 //! Needs `chromium` and `chromedriver`. Without them it is skipped, unless `HARNESS_CHECK` is set.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic)]
 
+#[cfg(feature = "code")]
+#[path = "inspector/coded.rs"]
+mod coded;
+#[path = "browser/driver.rs"]
+mod driver;
 #[allow(dead_code, reason = "the other tests use the rest")]
 #[path = "inspector/rig.rs"]
 mod rig;
 
-use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use fantoccini::{Client, ClientBuilder, Locator};
+use driver::{Driver, picture, text};
+use fantoccini::Locator;
 use harness::worker::Worker;
 use harness_store::SqliteStoreOptions;
-use hyper_util::client::legacy::connect::HttpConnector;
 use rig::{Rig, support, waiting};
 use serde_json::json;
-
-/// A driver of browsers, which ends with this value.
-struct Driver {
-    child: Child,
-    url: String,
-}
-
-impl Driver {
-    fn start() -> Option<Self> {
-        let child = Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).spawn();
-        let mut child = match child {
-            Ok(child) => child,
-            Err(error) if std::env::var_os("HARNESS_CHECK").is_none() => {
-                eprintln!("skipped: chromedriver does not start: {error}");
-                return None;
-            }
-            Err(error) => panic!("chromedriver does not start: {error}"),
-        };
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let port = lines.map_while(Result::ok).find_map(|line| {
-            let rest = line.split_once("started successfully on port ")?.1;
-            rest.trim_end_matches('.').parse::<u16>().ok()
-        });
-        let url = format!("http://127.0.0.1:{}", port.unwrap());
-        Some(Self { child, url })
-    }
-
-    async fn browser(&self, width: u32, dark: bool) -> Client {
-        let mut args =
-            vec!["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"];
-        let size = format!("--window-size={width},1000");
-        args.push(&size);
-        if dark {
-            args.push("--blink-settings=preferredColorScheme=0");
-        }
-        let options = json!({"goog:chromeOptions": {"args": args}});
-        let options = options.as_object().unwrap().clone();
-        let mut builder = ClientBuilder::new(HttpConnector::new());
-        builder.capabilities(options).connect(&self.url).await.unwrap()
-    }
-}
-
-impl Drop for Driver {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-fn pictures() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target");
-    let folder = target.unwrap_or_else(beside).join("inspector");
-    std::fs::create_dir_all(&folder).unwrap();
-    folder
-}
-
-/// A picture of the whole page.
-async fn picture(browser: &Client, name: &str) {
-    let height = browser.execute("return document.documentElement.scrollHeight", vec![]).await;
-    let height = height.unwrap().as_u64().unwrap().clamp(600, 4_000);
-    let (width, _) = browser.get_window_size().await.unwrap();
-    browser
-        .set_window_size(u32::try_from(width).unwrap(), u32::try_from(height).unwrap() + 140)
-        .await
-        .unwrap();
-    let png = browser.screenshot().await.unwrap();
-    std::fs::write(pictures().join(format!("{name}.png")), png).unwrap();
-    browser.set_window_size(u32::try_from(width).unwrap(), 1_000).await.unwrap();
-}
-
-async fn text(browser: &Client, css: &str) -> String {
-    browser.wait().for_element(Locator::Css(css)).await.unwrap().text().await.unwrap()
-}
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_person_approves_a_refund_in_the_page_and_sees_it_paid() {
@@ -167,4 +95,49 @@ async fn a_person_approves_a_refund_in_the_page_and_sees_it_paid() {
         browser.close().await.unwrap();
     }
     worker.drain().await;
+}
+
+#[cfg(feature = "code")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_person_rolls_a_code_step_back_in_the_page() {
+    let Some(driver) = Driver::start() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("rows.txt");
+    std::fs::write(&file, "3 1").unwrap();
+    let rig = Rig::over(Arc::new(harness::store::MemoryStore::new()), |it| {
+        it.allow_answers().suggest_name("ada")
+    });
+    let rig = rig.await;
+    coded::session(&rig, &coded::bench(), &file).await;
+    let home = format!("http://{}/", rig.address);
+    let wide = "return document.documentElement.scrollWidth > document.documentElement.clientWidth";
+
+    let browser = driver.browser(1_240, false).await;
+    browser.goto(&format!("{home}session?id=s")).await.unwrap();
+    assert_eq!(text(&browser, "#h-program-0").await, "Execution state graph code");
+    browser.wait().for_element(Locator::Css(".live.on")).await.unwrap();
+    picture(&browser, "program").await;
+    let link = Locator::XPath("//a[starts-with(., 'Roll back to v4')]");
+    browser.find(link).await.unwrap().click().await.unwrap();
+    assert_eq!(text(&browser, "h1").await, "Version v4 of total");
+    let why = browser.find(Locator::Css("#why")).await.unwrap();
+    why.send_keys("it counted one too many").await.unwrap();
+    picture(&browser, "version").await;
+    browser.find(Locator::Css("form.operate button")).await.unwrap().click().await.unwrap();
+    let said = text(&browser, ".notice.good").await;
+    assert!(said.contains("present one again"), "{said}");
+    let shown = text(&browser, ".program").await;
+    assert!(shown.contains("Replay 3 ran 2, kept 1.") && shown.contains("may run, 2 of 3 steps"));
+    assert_eq!(browser.execute(wide, vec![]).await.unwrap(), json!(false));
+    picture(&browser, "rolled-back").await;
+    browser.close().await.unwrap();
+
+    for (name, width, dark) in [("program-dark", 1_240, true), ("program-narrow", 500, false)] {
+        let browser = driver.browser(width, dark).await;
+        browser.goto(&format!("{home}session?id=s")).await.unwrap();
+        browser.wait().for_element(Locator::Css(".live.on")).await.unwrap();
+        assert_eq!(browser.execute(wide, vec![]).await.unwrap(), json!(false), "{name}");
+        picture(&browser, name).await;
+        browser.close().await.unwrap();
+    }
 }

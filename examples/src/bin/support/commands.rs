@@ -12,6 +12,7 @@ use harness::inspect::SessionsError;
 use harness::loops::Conversation;
 use harness::prelude::*;
 use harness::store::StoreError;
+use harness::worker::{Worker, WorkerError};
 use harness::{Interrupt, OnBusy, RunError, Sessions};
 use serde_json::json;
 
@@ -50,6 +51,8 @@ enum Do {
     Reject { ticket: String, order: String, reason: String },
     /// Prints what was said and done
     Show { ticket: String },
+    /// Continues tickets with the answers that come from elsewhere, until it is interrupted
+    Work,
 }
 
 /// Runs one command; returns the exit code.
@@ -103,6 +106,18 @@ async fn work(options: Options) -> Result<(), Problem> {
             let state: Conversation = serde_json::from_value(state)?;
             show(&state)
         }
+        Do::Work => {
+            let worker = Worker::new().serve(&agent, |_ticket| async { Ok(()) });
+            say("waiting for answers")?;
+            Ok(worker.run_until(interrupted()).await?)
+        }
+    }
+}
+
+async fn interrupted() {
+    // Without the signal it works until it is killed, which loses nothing.
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending().await
     }
 }
 
@@ -190,6 +205,8 @@ pub(super) enum Problem {
     Decode(#[from] serde_json::Error),
     #[error("no refund of `{0}` waits for an approval (`list` prints those that do)")]
     NotAsked(String),
+    #[error(transparent)]
+    Work(#[from] WorkerError),
     #[error("failed to print: {0}")]
     Print(#[from] io::Error),
 }

@@ -7,7 +7,10 @@
 //! cargo run -p examples --bin support -- approve t-1 o-7 --cents 500       # less than it wants
 //! cargo run -p examples --bin support -- reject t-1 o-9 "it was never paid"
 //! cargo run -p examples --bin support -- show t-1
+//! cargo run -p examples --bin support -- work                              # continues what is answered
 //! ```
+//!
+//! The `inspector` shows the tickets in a browser, and leaves answers to a process that works.
 //!
 //! Without a key the model is a script. `--model anthropic/claude-sonnet-4-5` uses another one.
 
