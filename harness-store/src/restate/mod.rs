@@ -53,10 +53,11 @@
 //! | timers and expiries | the engine invokes the session when it is due |
 //! | a loop that does not fit is refused | the same; the session is tried again each minute while it is due |
 //! | [`cx.call`](harness::Cx::call) runs another agent, once | the same: the child is an object of its own, and the parent waits without an invocation |
-//! | its runtime slots are those of the call | those that `serve` makes for the child's agent, which a service must serve |
+//! | its runtime slots are those of the call | no: a call of an agent that has some [is refused](harness::run::CallError::is_refused), unless [`calls`](RestateService::calls) says that it gets those that its service makes |
+//! | any agent can be called | one that this service serves, or that `calls` names; others are refused |
 //! | a stop or a cancel of the parent, or its failure, reaches its children | the same, once the parent has settled; a resume of the parent continues them |
 //! | the budget of the parent counts what a child spends at once | when the turn of the child is over |
-//! | a child's agent is there | if no service serves it, the parent waits, and [`troubles`](RestateStore::troubles) names it, until one does |
+//! | a child's agent is there | if no service serves one that `calls` names, the parent waits, and [`troubles`](RestateStore::troubles) names it, until one does |
 //! | [`Sessions`](harness::Sessions) lists, inspects, answers, stops | the same; a turn is seen as of its last invocation, and a session from the end of its first one |
 //! | `Sessions` deletes, prunes, edits, forks | no: they fail |
 //! | history | from the last snapshot on |
@@ -91,6 +92,7 @@
 //! has no authentication: keep it in a private network, and give the service an
 //! [identity key](RestateService::identity_key).
 
+mod calls;
 mod client;
 mod object;
 mod record;

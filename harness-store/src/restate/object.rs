@@ -15,6 +15,7 @@ use restate_sdk::errors::HandlerError;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
+use super::calls::Callable;
 use super::record::{
     FORMAT, ROW, Receive, Received, Record, Resume, SESSION, Signal, Start, Stopped, Wake,
     session_of,
@@ -38,6 +39,8 @@ pub(super) struct Served<C: Context, S: State> {
     pub(super) slots: Slots<C>,
     /// The writes of one invocation.
     pub(super) at_most: u64,
+    /// The agents that its steps can call.
+    pub(super) callable: Arc<Callable>,
     /// The runs at work in this process.
     pub(super) runs: Mutex<HashMap<String, RunControl>>,
 }
@@ -228,6 +231,10 @@ where
         let (own, key) = (Arc::downgrade(self), call.key.clone());
         let mut invocation = Invocation::new(&self.agent, &call.key)
             .at_most(self.at_most)
+            .refuses({
+                let callable = Arc::clone(&self.callable);
+                move |agent, slots| callable.refuses(agent, slots)
+            })
             .on_begin(move |control| {
                 if let Some(own) = own.upgrade() {
                     own.runs().insert(key, control);

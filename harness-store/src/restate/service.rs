@@ -16,6 +16,7 @@ use restate_sdk::http_server::HttpServer;
 use serde::de::DeserializeOwned;
 use tokio::net::{TcpListener, TcpSocket};
 
+use super::calls::Callable;
 use super::object::Served;
 use super::sdk::{Object, Treatment, definition};
 
@@ -26,10 +27,14 @@ const LONGEST_STEP: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long journals of invocations that are over are kept.
 const RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
+/// Makes an object, from the writes of one invocation and the agents that its steps can call.
+type Make = Box<dyn FnOnce(u64, Arc<Callable>) -> Arc<dyn Object> + Send>;
+
 /// Runs the sessions of agents for a Restate server. See the [module](super).
 #[must_use = "a service does nothing until it listens"]
 pub struct RestateService {
-    served: Vec<(AgentId, Box<dyn FnOnce(u64) -> Arc<dyn Object> + Send>)>,
+    served: Vec<(AgentId, Make)>,
+    calls: Vec<AgentId>,
     writes: u64,
     treatment: Treatment,
     identity: Vec<String>,
@@ -38,7 +43,8 @@ pub struct RestateService {
 impl Default for RestateService {
     fn default() -> Self {
         let treatment = Treatment { longest_step: LONGEST_STEP, retention: RETENTION };
-        Self { served: Vec::new(), writes: WRITES, treatment, identity: Vec::new() }
+        let (served, calls, identity) = (Vec::new(), Vec::new(), Vec::new());
+        Self { served, calls, writes: WRITES, treatment, identity }
     }
 }
 
@@ -61,16 +67,25 @@ impl RestateService {
         Fut: Future<Output = Result<R, SlotsError>> + Send + 'static,
     {
         let (id, agent) = (agent.id().clone(), agent.clone());
-        let make = move |at_most| {
+        let make = move |at_most, callable| {
             let slots = Box::new(move |session| {
                 let making = slots(session);
                 let filled = async move { Ok(making.await?.filled()) };
                 Box::pin(filled) as futures_util::future::BoxFuture<'static, _>
             });
-            Arc::new(Served { agent, slots, at_most, runs: Mutex::new(HashMap::new()) })
-                as Arc<dyn Object>
+            let runs = Mutex::new(HashMap::new());
+            Arc::new(Served { agent, slots, at_most, callable, runs }) as Arc<dyn Object>
         };
         self.served.push((id, Box::new(make)));
+        self
+    }
+
+    /// Lets steps of these agents [call](harness::Cx::call) another one though it has runtime slots, or
+    /// though another service of the server serves it: a child gets the slots that the service of its
+    /// agent makes, and not those of the call. Without this, such a call
+    /// [is refused](harness::run::CallError::is_refused).
+    pub fn calls(mut self, agent: &AgentId) -> Self {
+        self.calls.push(agent.clone());
         self
     }
 
@@ -115,11 +130,13 @@ impl RestateService {
         }
         let mut endpoint = Endpoint::builder();
         let mut names: Vec<AgentId> = Vec::new();
+        let served = self.served.iter().map(|(agent, _)| agent.clone()).collect();
+        let callable = Arc::new(Callable { served, declared: self.calls });
         for (agent, make) in self.served {
             if names.contains(&agent) {
                 return Err(ServiceError::ServedTwice { agent });
             }
-            let object = make(self.writes);
+            let object = make(self.writes, Arc::clone(&callable));
             let Some(definition) = definition(agent.as_str(), object, &self.treatment) else {
                 return Err(ServiceError::InvalidName { agent });
             };

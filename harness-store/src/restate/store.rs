@@ -236,7 +236,7 @@ impl RestateStore {
                                    address of its own)"
                         .to_owned()
                 }
-                _ => found.last_failure.unwrap_or_default(),
+                _ => said(found.last_failure.unwrap_or_default()),
             };
             Trouble { invocation: found.id, paused: found.status == "paused", failure }
         };
@@ -262,6 +262,21 @@ impl RestateStore {
     ) -> Result<Accepted, RestateError> {
         let target = [self.agent.as_str(), session, task.name()];
         self.http.invoke("send", target, body, idempotency).await
+    }
+}
+
+/// What the server says of an invocation, in words of agents where it has no such ones.
+fn said(failure: String) -> String {
+    let missing = failure
+        .split_once("the service handler ")
+        .and_then(|(_, rest)| rest.split_once(" was not found"))
+        .and_then(|(target, _)| target.split_once('/'));
+    match missing {
+        Some((agent, _)) => format!(
+            "a step calls agent `{agent}`, and no service of the server serves it (start one and \
+             register it: the invocation is repeated, and continues then)"
+        ),
+        None => failure,
     }
 }
 

@@ -268,29 +268,3 @@ async fn a_stop_of_the_parent_stops_its_children_and_a_resume_continues_them() {
         assert!(posts.troubles("p").await.unwrap().is_empty());
     }
 }
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_child_that_no_service_serves_is_named_and_starts_once_one_does() {
-    let times = Arc::new(AtomicU32::new(0));
-    let child = child(&name("legal"), &times);
-    let parent = parent(&name("posts"), &child);
-    let posts = Addresses::shared().sessions(&parent);
-    let alone = RestateService::new().serve(&parent, |_| async { Ok(()) });
-    let _running = run(alone, &posts).await;
-    posts.start("p", "in", &Doc::update().text("one")).await.unwrap();
-    let failed = async {
-        loop {
-            let troubles = posts.troubles("p").await.unwrap();
-            if let Some(trouble) = troubles.into_iter().find(|it| !it.failure.is_empty()) {
-                break trouble;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    let trouble = tokio::time::timeout(Duration::from_secs(60), failed).await.expect("no trouble");
-    assert!(trouble.failure.contains(child.id().as_str()), "{trouble:?}");
-    let served = RestateService::new().serve(&child, |_| async { Ok(()) });
-    let _served = run(served, &posts).await;
-    rests(&posts, "p", Phase::Ended).await;
-    assert_eq!(times.load(Ordering::SeqCst), 1);
-}

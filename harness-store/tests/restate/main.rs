@@ -6,6 +6,7 @@
 mod children;
 mod cluster;
 mod crowd;
+mod family;
 mod inspect;
 mod orders;
 mod place;

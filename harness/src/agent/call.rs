@@ -3,7 +3,7 @@
 use std::future::ready;
 use std::sync::Arc;
 
-use crate::context::{Context, RuntimeSlots};
+use crate::context::{Context, RuntimeSlots, When};
 use crate::declare::{Define, NeedsThenEndOrRoute, OfStep};
 use crate::recovery::{attach, encoded};
 use crate::run::{Attach, Call, Kind, Outcome, RunError};
@@ -76,7 +76,8 @@ impl<C: Context> Cx<C> {
         let (child, slots) = (agent.clone(), slots.filled());
         let input = encoded::<S>(&input).map_err(RunError::from);
         let launch = Box::new(move |attach| child.attach(attach, slots));
-        Call::new(self.here(), agent.id().clone(), input, launch)
+        let has_slots = D::slots().iter().any(|slot| slot.when == When::Runtime);
+        Call::new(self.here(), agent.id().clone(), input, has_slots, launch)
     }
 }
 

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::Agent;
 use crate::context::{Context, RuntimeSlots};
-use crate::id::SessionId;
+use crate::id::{AgentId, SessionId};
 use crate::run::{ChildStart, Kind, Outcome, RunControl, RunError, RunRequest};
 use crate::session::ParentSession;
 use crate::state::State;
@@ -18,7 +18,7 @@ use crate::step::Answers;
 use crate::store::{MemoryStore, Phase, StoreError};
 
 use super::checkpoint::Checkpoint;
-use super::journalled::{Journalled, Pending};
+use super::journalled::{Journalled, Pending, Refuses};
 use super::write::Write;
 use super::{Delivery, Engine, EngineError};
 
@@ -32,6 +32,7 @@ pub struct Invocation<C: Context, S: State> {
     at_most: Option<u64>,
     on_begin: Option<Box<dyn FnOnce(RunControl) + Send>>,
     parent: Option<Box<ParentSession>>,
+    refuses: Option<Refuses>,
 }
 
 /// How an invocation has ended.
@@ -90,7 +91,8 @@ impl<C: Context, S: State> Invocation<C, S> {
     /// An invocation for a session of this agent that has no checkpoint.
     pub fn new(agent: &Agent<C, S>, session: impl Into<String>) -> Self {
         let (agent, session) = (agent.clone(), session.into());
-        Self { agent, session, checkpoint: None, at_most: None, on_begin: None, parent: None }
+        let (checkpoint, at_most, on_begin) = (None, None, None);
+        Self { agent, session, checkpoint, at_most, on_begin, parent: None, refuses: None }
     }
 
     /// Sets what the engine has kept of the session.
@@ -114,6 +116,18 @@ impl<C: Context, S: State> Invocation<C, S> {
     #[must_use = "it returns the invocation with the call"]
     pub fn on_begin(mut self, begin: impl FnOnce(RunControl) + Send + 'static) -> Self {
         self.on_begin = Some(Box::new(begin));
+        self
+    }
+
+    /// Refuses calls of other agents by the steps, before anything of the child begins: `refuses` gets
+    /// the agent, and whether it has runtime slots, which do not come from the call here. What it says
+    /// is in the [`CallError`](crate::run::CallError::is_refused) that the step gets.
+    #[must_use = "it returns the invocation with the check"]
+    pub fn refuses(
+        mut self,
+        refuses: impl Fn(&AgentId, bool) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.refuses = Some(Box::new(refuses));
         self
     }
 
@@ -191,14 +205,14 @@ impl<C: Context, S: State> Invocation<C, S> {
         slots: C::Runtime,
         request: impl FnOnce(&Agent<C, S>, C::Runtime, String) -> RunRequest<S> + Send + 'static,
     ) -> Result<Turn<S>, HostError> {
-        let Self { agent, session, checkpoint, at_most, on_begin, parent } = self;
+        let Self { agent, session, checkpoint, at_most, on_begin, parent, refuses } = self;
         let id = SessionId::new(&session).map_err(|error| RunError::from(Kind::from(error)))?;
         let memory = MemoryStore::new();
         if let Some(checkpoint) = checkpoint.clone() {
             checkpoint.restore(&memory, &id);
         }
         let (store, writes) = Journalled::new(id.clone(), memory.clone());
-        let elsewhere = engine.delivers().then(|| store.starts_children());
+        let elsewhere = engine.delivers().then(|| store.starts_children(refuses));
         let agent = agent.store(store);
         let (settled, bound) = (Arc::new(AtomicBool::new(false)), CancellationToken::new());
         let bounded = Arc::new(AtomicBool::new(false));

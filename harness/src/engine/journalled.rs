@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::id::SessionId;
+use crate::id::{AgentId, SessionId};
 use crate::inbox::Body;
 use crate::run::{ChildStart, Elsewhere};
 use crate::store::{
@@ -69,8 +69,8 @@ impl Journalled {
     }
 
     /// What starts the children of the session.
-    pub(super) fn starts_children(&self) -> Arc<dyn Elsewhere> {
-        Arc::new(Children { writes: self.writes.clone() })
+    pub(super) fn starts_children(&self, refuses: Option<Refuses>) -> Arc<dyn Elsewhere> {
+        Arc::new(Children { writes: self.writes.clone(), refuses })
     }
 }
 
@@ -86,12 +86,20 @@ async fn journal(writes: &mpsc::UnboundedSender<Pending>, write: Write) -> Resul
 /// Children are sessions of the engine: an invocation of each runs it.
 struct Children {
     writes: mpsc::UnboundedSender<Pending>,
+    refuses: Option<Refuses>,
 }
+
+/// Says why a child of an agent, with runtime slots or without, cannot be started.
+pub(super) type Refuses = Box<dyn Fn(&AgentId, bool) -> Option<String> + Send + Sync>;
 
 #[async_trait]
 impl Elsewhere for Children {
     async fn start(&self, child: ChildStart) -> Result<(), StoreError> {
         journal(&self.writes, Write::Start(Box::new(child))).await
+    }
+
+    fn refuses(&self, agent: &AgentId, slots: bool) -> Option<String> {
+        self.refuses.as_ref().and_then(|refuses| refuses(agent, slots))
     }
 }
 

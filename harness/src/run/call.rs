@@ -43,6 +43,8 @@ enum Stage<S: State> {
 struct Plan<S: State> {
     scope: Scope,
     input: Result<Value, RunError>,
+    /// Whether the agent has runtime slots.
+    slots: bool,
     launch: Launch<S>,
 }
 
@@ -51,9 +53,10 @@ impl<S: State> Call<S> {
         scope: Scope,
         agent: AgentId,
         input: Result<Value, RunError>,
+        slots: bool,
         launch: Launch<S>,
     ) -> Self {
-        let stage = Stage::Planned(Box::new(Plan { scope, input, launch }));
+        let stage = Stage::Planned(Box::new(Plan { scope, input, slots, launch }));
         Self { agent, key: None, stage }
     }
 
@@ -106,7 +109,7 @@ impl Drop for CancelOnDrop {
 
 impl<S: State> Plan<S> {
     async fn perform(self, agent: AgentId, key: String) -> Result<Ended<S>, CallError> {
-        let Self { scope, input, launch } = self;
+        let Self { scope, input, slots, launch } = self;
         let not_run = |session: &SessionId, error| {
             CallError::new(&agent, Kind::NotRun { session: session.clone(), error })
         };
@@ -115,6 +118,7 @@ impl<S: State> Plan<S> {
             Begun::Done(session, done) => return result(&agent, session, *done),
             Begun::Open(ticket) => ticket,
         };
+        ticket.admit(slots)?;
         let session = ticket.session().clone();
         let on_drop = CancelOnDrop(ticket.stop.clone());
         // A task of its own, so that an attempt that is given up waits for it.

@@ -28,6 +28,7 @@ pub(super) enum Kind {
     Failed { session: SessionId, failure: Arc<Failure> },
     Exhausted { session: SessionId, limit: Limit },
     NotRun { session: SessionId, error: RunError },
+    Refused(String),
     NotRecorded(String),
     KeyReused { key: String },
     InputChanged { key: String, session: SessionId },
@@ -98,6 +99,12 @@ impl CallError {
         matches!(self.kind, Kind::TooDeep)
     }
 
+    /// The engine that runs the session cannot start the child, or not with what the call gives it.
+    /// Nothing of it has begun.
+    pub fn is_refused(&self) -> bool {
+        matches!(self.kind, Kind::Refused(_))
+    }
+
     /// The key was used twice in one attempt.
     pub fn is_key_reused(&self) -> bool {
         matches!(self.kind, Kind::KeyReused { .. })
@@ -126,6 +133,9 @@ impl fmt::Display for CallError {
             }
             Kind::NotRun { session, error } => {
                 write!(f, "agent `{agent}` could not run session `{session:#}`: {error}")
+            }
+            Kind::Refused(why) => {
+                write!(f, "agent `{agent}` cannot be called on this engine: {why}")
             }
             Kind::NotRecorded(why) => {
                 write!(f, "the call of agent `{agent}` could not be recorded: {why}")

@@ -184,6 +184,15 @@ impl Ticket {
         }
     }
 
+    /// Refuses a child that cannot be started where it would run, before anything is saved of it.
+    pub(super) fn admit(&self, slots: bool) -> Result<(), CallError> {
+        let elsewhere = self.core.elsewhere.as_ref().filter(|_| !self.saved);
+        match elsewhere.and_then(|it| it.refuses(&self.at.agent, slots)) {
+            Some(why) => Err(self.fail(Kind::Refused(why))),
+            None => Ok(()),
+        }
+    }
+
     /// Starts the child where it runs, if that is not here and its turn is not over. Says whether.
     pub(super) async fn start_elsewhere(&self, input: &Value) -> Result<bool, CallError> {
         let (Some(elsewhere), Some(journal)) = (&self.core.elsewhere, &self.core.journal) else {

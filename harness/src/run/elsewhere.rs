@@ -41,4 +41,8 @@ pub(crate) trait Elsewhere: Send + Sync {
     /// Starts a child. One that was started before is left as it is; if its turn is over, its parent is
     /// notified again.
     async fn start(&self, child: ChildStart) -> Result<(), StoreError>;
+
+    /// Why a child of this agent cannot be started there, if it cannot. `slots` says whether the agent
+    /// has runtime slots: those of the call do not reach the child.
+    fn refuses(&self, agent: &AgentId, slots: bool) -> Option<String>;
 }
