@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use harness::inspect::Phase;
+use harness::loops::Conversation;
 use harness::prelude::*;
 use harness::{Seq, Sessions};
 
@@ -183,4 +184,117 @@ async fn the_page_of_a_session_gets_each_change() {
     agent.resume("t-1", answers, ()).await.unwrap().ended().unwrap();
     let end = sessions.status("t-1").await.unwrap().head;
     while Seq(events.head().await) < end {}
+}
+
+#[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+struct Work {
+    #[state(reduce = add)]
+    rounds: u32,
+}
+
+#[derive(StepId, Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Round,
+}
+
+#[derive(Signal, Clone, Copy, Debug)]
+enum Next {
+    Again,
+    Enough,
+}
+
+#[tokio::test]
+async fn a_run_at_work_is_stopped_at_its_next_boundary() {
+    let rig = Rig::new().await;
+    let (entered, mut enters) = tokio::sync::mpsc::unbounded_channel();
+    let gate = tokio::sync::watch::Sender::new(false);
+    let opens = gate.clone();
+    let round = move |_: View<Work>, _: Cx<()>| {
+        let (entered, mut open) = (entered.clone(), opens.subscribe());
+        async move {
+            entered.send(()).map_err(StepError::fatal)?;
+            open.wait_for(|open| *open).await.map_err(StepError::fatal)?;
+            tokio::task::yield_now().await;
+            Ok(Work::update().rounds(1))
+        }
+    };
+    let agent = Harness::<(), Work>::builder("rounds")
+        .start(Step::Round)
+        .steps(move |define, step| match step {
+            Step::Round => define.run(round.clone()).route(
+                |work: &Work| if work.rounds < u32::MAX { Next::Again } else { Next::Enough },
+                |next| match next {
+                    Next::Again => to(Step::Round),
+                    Next::Enough => end(),
+                },
+            ),
+        })
+        .budget(Budget::unbounded("the test stops it"))
+        .build()
+        .unwrap()
+        .agent("rounds", ())
+        .shared_store(Arc::clone(&rig.store));
+    let running = tokio::spawn(agent.run(Work::update(), ()).session("w-1").into_future());
+    enters.recv().await.unwrap();
+
+    let page = rig.get("/session?id=w-1").await;
+    assert!(page.body.contains("Stop at the next boundary"), "{}", page.body);
+    let stop = [("token", &*page.hidden("token")), ("id", "w-1")];
+    let got = rig.post("/session/stop", &stop).await;
+    assert_eq!(got.status, 303, "{}", got.body);
+    let shown = rig.get(got.header("location").unwrap()).await;
+    assert!(shown.body.contains("asked to stop at its next boundary"), "{}", shown.body);
+    gate.send_replace(true);
+    let Outcome::Stopped(stopped) = running.await.unwrap().unwrap() else { panic!("it continues") };
+    assert!(stopped.state.rounds > 0);
+    let shown = rig.get("/session?id=w-1").await;
+    assert!(!shown.body.contains("Stop at the next boundary"), "{}", shown.body);
+}
+
+#[tokio::test]
+async fn the_page_of_a_parent_leads_to_the_child_that_asks() {
+    let rig = Rig::new().await;
+    let child = super::rig::support(Arc::clone(&rig.store));
+    let agent = Harness::<(), Work>::builder("desk")
+        .start(Step::Round)
+        .steps(move |define, step| match step {
+            Step::Round => {
+                let child = child.clone();
+                define
+                    .run(move |_: View<Work>, cx: Cx<()>| {
+                        let child = child.clone();
+                        async move {
+                            cx.call(&child, Conversation::say("o-7 is broken"), ()).await?;
+                            Ok(Work::update().rounds(1))
+                        }
+                    })
+                    .end()
+            }
+        })
+        .build()
+        .unwrap()
+        .agent("desk", ())
+        .shared_store(Arc::clone(&rig.store));
+    let outcome = agent.run(Work::update(), ()).session("d-1").await.unwrap();
+    assert!(matches!(outcome, Outcome::Waiting(_)), "{outcome:?}");
+    let sessions = Sessions::shared(Arc::clone(&rig.store));
+    let child = sessions.status("d-1").await.unwrap().children[0].session.to_string();
+    let page = rig.get("/session?id=d-1").await;
+    assert!(page.body.contains("Sessions that it waits for"), "{}", page.body);
+    assert!(page.body.contains(&format!("/session?id={child}")), "{}", page.body);
+
+    // The question is the child's, and the answer is given on its page.
+    let page = rig.get(&format!("/session?id={child}")).await;
+    let (token, interrupt) = (page.hidden("token"), page.hidden("interrupt"));
+    let yes = [
+        ("token", &*token),
+        ("id", &*child),
+        ("interrupt", &*interrupt),
+        ("by", "ada"),
+        ("a?", "0"),
+    ];
+    assert_eq!(rig.post("/session/answer", &yes).await.status, 303);
+    agent.resume("d-1", Answers::none(), ()).await.unwrap().ended().unwrap();
+    let page = rig.get("/session?id=d-1").await;
+    assert!(!page.body.contains("Sessions that it waits for"), "{}", page.body);
 }
