@@ -102,6 +102,7 @@ mod queue;
 pub mod semconv;
 mod setup;
 mod telemetry;
+mod warnings;
 
 pub use console::Console;
 pub use export::Conventions;

@@ -28,6 +28,7 @@ use crate::propagate::W3c;
 use crate::queue::Queue;
 use crate::semconv::Names;
 use crate::telemetry::{Open, Runtime, Telemetry};
+use crate::warnings::Warnings;
 
 /// How often metrics are exported.
 const EVERY: Duration = Duration::from_secs(5);
@@ -222,14 +223,14 @@ impl Builder {
         Ok((self, None))
     }
 
-    /// Sets everything up, with a `tracing` subscriber for the process that exports spans and does
-    /// nothing else.
+    /// Sets everything up, with a `tracing` subscriber for the process that exports spans, writes what
+    /// this crate warns of to the standard error, and does nothing else.
     ///
     /// # Errors
     /// An exporter cannot be made, an address or a header is wrong, or there is a subscriber.
     pub fn install(self) -> Result<Telemetry, SetupError> {
         let (telemetry, layer) = self.layer()?;
-        match tracing_subscriber::registry().with(layer).try_init() {
+        match tracing_subscriber::registry().with(layer).with(Warnings).try_init() {
             Ok(()) => Ok(telemetry),
             Err(_) => Err(SetupError::Subscriber),
         }

@@ -6,7 +6,7 @@ use harness::llm::scripted::say;
 use harness::llm::{Scripted, ToolSet, Usage};
 use harness::observe::{EventKind, Recorder};
 use harness::prelude::*;
-use harness_otel::{Builder, Telemetry};
+use harness_otel::{Builder, SetupError, Telemetry};
 use harness_store::FileStore;
 use serde_json::{Value, json};
 use tracing::subscriber::DefaultGuard;
@@ -256,4 +256,35 @@ fn make_certificate(certificate: &Path, key: &Path) {
         .output()
         .expect("`openssl` makes the certificate");
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+}
+
+const ALONE: &str = "HARNESS_OTEL_ALONE";
+
+/// In a process of its own, because it installs what all of the process has.
+#[tokio::test]
+async fn installs_it_alone() {
+    if std::env::var_os(ALONE).is_none() {
+        return;
+    }
+    // Nothing listens there.
+    let telemetry = Telemetry::builder("alone").http("http://127.0.0.1:1").install().unwrap();
+    assert!(matches!(Telemetry::builder("alone").install(), Err(SetupError::Subscriber)));
+    let agent = only("bot", |_, _| async { line("done") });
+    agent.run(Doc::update(), ()).await.unwrap().ended().unwrap();
+    // It fails as the export does.
+    let _ = telemetry.shutdown().await;
+}
+
+#[test]
+fn a_program_without_another_subscriber_sees_what_is_lost() {
+    let alone = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "--nocapture", "wire::installs_it_alone"])
+        .env(ALONE, "1")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&alone.stderr);
+    assert!(alone.status.success(), "{said}");
+    let warned =
+        said.lines().filter(|line| line.starts_with("harness_otel: failed to export spans"));
+    assert_eq!(warned.count(), 1, "{said}");
 }
