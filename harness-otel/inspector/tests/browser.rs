@@ -97,6 +97,54 @@ async fn a_person_approves_a_refund_in_the_page_and_sees_it_paid() {
     worker.drain().await;
 }
 
+/// Without a mouse: what has the focus, by a script, and keys to it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_is_given_with_the_keyboard_alone() {
+    const TAB: &str = "\u{E004}";
+    let Some(driver) = Driver::start() else { return };
+    let rig = Rig::over(Arc::new(harness::store::MemoryStore::new()), |it| {
+        it.allow_answers().suggest_name("ada")
+    });
+    let rig = rig.await;
+    waiting(&rig, "t-1").await;
+    let browser = driver.browser(1_240, false).await;
+    browser.goto(&format!("http://{}/session?id=t-1", rig.address)).await.unwrap();
+    browser.wait().for_element(Locator::Css(".live.on")).await.unwrap();
+    let press = async |key: &str| {
+        browser.active_element().await.unwrap().send_keys(key).await.unwrap();
+    };
+    let has_focus = async |css: &str| {
+        let script = "return document.activeElement.matches(arguments[0])";
+        browser.execute(script, vec![json!(css)]).await.unwrap() == json!(true)
+    };
+    press(TAB).await;
+    assert!(has_focus(".skip").await, "the first key leads past what all pages have");
+    press("\n").await;
+    assert!(has_focus("#main").await);
+    for wanted in [".ask input[name='a?'][value='0']", ".ask button"] {
+        let mut tabs = 0;
+        while !has_focus(wanted).await {
+            tabs += 1;
+            assert!(tabs < 60, "the keyboard does not reach {wanted}");
+            press(TAB).await;
+        }
+        press(if wanted.ends_with("button") { "\n" } else { " " }).await;
+    }
+    let said = text(&browser, ".notice.good").await;
+    assert!(said.contains("The answer is recorded"), "{said}");
+    let nameless =
+        "return [...document.querySelectorAll('input:not([type=hidden]), select, textarea')]
+        .filter(it => !it.labels.length && !it.ariaLabel).map(it => it.outerHTML)";
+    for page in ["", "waiting", "session?id=t-1"] {
+        browser.goto(&format!("http://{}/{page}", rig.address)).await.unwrap();
+        let found = browser.execute(nameless, vec![]).await.unwrap();
+        assert_eq!(found, json!([]), "a screen reader has no name for them");
+        let headings = "return document.querySelectorAll('h1').length";
+        assert_eq!(browser.execute(headings, vec![]).await.unwrap(), json!(1));
+    }
+    browser.close().await.unwrap();
+}
+
 #[cfg(feature = "code")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_person_rolls_a_code_step_back_in_the_page() {
