@@ -243,3 +243,35 @@ async fn a_task_that_outlives_its_run_has_a_trace_of_its_own_with_a_link() {
     }
     insta::assert_snapshot!(traced.tree());
 }
+
+#[derive(StepId, Clone, Debug, PartialEq, Eq)]
+enum Stage {
+    Draft,
+}
+
+#[derive(Signal, Clone, Copy, Debug)]
+enum Next {
+    Again,
+    Good,
+}
+
+#[tokio::test]
+async fn the_signal_of_each_route_is_on_its_step_and_the_last_one_on_the_run() {
+    let traced = Traced::new();
+    let agent = Harness::<(), Doc>::builder("drafts")
+        .start(Stage::Draft)
+        .steps(|define, Stage::Draft| {
+            define.run(|_, _: Cx<()>| async { line("draft") }).route(
+                |doc: &Doc| if doc.lines.len() < 2 { Next::Again } else { Next::Good },
+                |next| match next {
+                    Next::Again => to(Stage::Draft),
+                    Next::Good => end(),
+                },
+            )
+        })
+        .build()
+        .unwrap()
+        .agent("bot", ());
+    agent.run(Doc::update(), ()).session("s").await.unwrap().ended().unwrap();
+    insta::assert_snapshot!(traced.tree());
+}
