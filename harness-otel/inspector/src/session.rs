@@ -36,7 +36,7 @@ pub(crate) async fn show(
     Query(Show { id, done }): Query<Show>,
 ) -> Result<Html<String>, Problem> {
     let report = shared.sessions.report(&id).await?;
-    Ok(rendered(&shared, &report, notice(&done), None))
+    Ok(rendered(&shared, &report, notice(&done, report.status.unread > 0), None))
 }
 
 /// What a form said, and why it was not understood.
@@ -76,7 +76,9 @@ pub(crate) fn rendered(
                 a href=(with("/session/report", &[("id", id), ("form", "md")])) { "Report as Markdown" }
                 span class="live" role="status" { "loaded" }
             }
-            @if let Some(notice) = notice { p class="notice good" role="status" { (notice) } }
+            div data-part="notice" {
+                @if let Some(notice) = notice { p class="notice good" role="status" { (notice) } }
+            }
             p class="notice" id="changed" role="status" hidden {
                 "What waits has changed since this form was opened. "
                 a href=(query::session(id)) { "Load it again" }
@@ -101,9 +103,11 @@ fn version(report: &Report) -> String {
     report.status.questions.iter().map(|asked| asked.id.to_string()).collect::<Vec<_>>().join(" ")
 }
 
-fn notice(done: &str) -> Option<&'static str> {
+/// What was done. `waits` says that no run has read it so far.
+fn notice(done: &str, waits: bool) -> Option<&'static str> {
     match done {
-        "answered" => Some("The answer is recorded. A process of the agent applies it."),
+        "answered" if waits => Some("The answer is recorded. A process of the agent applies it."),
+        "answered" => Some("The answer is recorded, and a process of the agent has read it."),
         "stopping" => Some("The run is asked to stop at its next boundary."),
         "idle" => Some("No run holds the session: there is nothing to stop."),
         "edited" => Some("The state is corrected."),
@@ -111,7 +115,8 @@ fn notice(done: &str) -> Option<&'static str> {
             Some("The version is the present one again. The next run of the program uses it.")
         }
         "forked" => Some("This is the fork."),
-        "queued" => Some("The input is queued. A process of the agent applies it."),
+        "queued" if waits => Some("The input is queued. A process of the agent applies it."),
+        "queued" => Some("The input was queued, and a process of the agent has read it."),
         _ => None,
     }
 }

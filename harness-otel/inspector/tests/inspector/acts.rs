@@ -44,13 +44,16 @@ async fn an_approval_with_edited_arguments_is_applied() {
     let got = rig.post("/session/answer", &answer(&form, &edited)).await;
     assert_eq!(got.status, 303, "{}", got.body);
     let shown = rig.get(got.header("location").unwrap()).await;
-    assert!(shown.body.contains("The answer is recorded"), "{}", shown.body);
+    let recorded = "The answer is recorded. A process of the agent applies it.";
+    assert!(shown.body.contains(recorded), "{}", shown.body);
 
     let ended = agent.resume("t-1", Answers::none(), ()).await.unwrap().ended().unwrap();
     let said = ended.state.answer().unwrap();
     assert!(said.ends_with("paid 500 cents for o-7"), "{said}");
-    let shown = rig.get("/session?id=t-1").await;
+    let shown = rig.get("/session?id=t-1&done=answered").await;
     assert!(shown.body.contains("answered by ada"), "{}", shown.body);
+    assert!(!shown.body.contains(recorded), "{}", shown.body);
+    assert!(shown.body.contains("a process of the agent has read it"), "{}", shown.body);
 }
 
 #[tokio::test]
