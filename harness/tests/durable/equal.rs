@@ -118,7 +118,7 @@ fn plain(kind: &EventKind) -> Value {
     fn strip(value: &mut Value) {
         match value {
             Value::Object(map) => {
-                for key in ["at", "id", "asked_at", "call", "due"] {
+                for key in ["at", "id", "asked_at", "call", "due", "waited_ms"] {
                     map.remove(key);
                 }
                 map.values_mut().for_each(strip);
