@@ -183,7 +183,8 @@ impl Builder {
     }
 
     /// Exports spans and metrics by OTLP over gRPC, to a receiver such as `http://localhost:4317`, or, with
-    /// the feature `grpc-tls`, `https://otlp.example.com`. It has a thread of its own for that, so that it also works outside of a tokio runtime.
+    /// the feature `grpc-tls`, `https://otlp.example.com`. It has a thread of its own for that, so that it
+    /// also works outside of a tokio runtime.
     #[cfg(feature = "grpc")]
     pub fn grpc(mut self, endpoint: impl Into<String>) -> Self {
         self.wires.push(crate::otlp::Wire::Grpc(endpoint.into()));

@@ -55,7 +55,7 @@
 //! | [`cx.call`](harness::Cx::call) runs another agent, once | the same: the child is an object of its own, and the parent waits without an invocation |
 //! | its runtime slots are those of the call | no: a call of an agent that has some [is refused](harness::run::CallError::is_refused), unless [`calls`](RestateService::calls) says that it gets those that its service makes |
 //! | any agent can be called | one that this service serves, or that `calls` names; others are refused |
-//! | a stop or a cancel of the parent, or its failure, reaches its children | the same, once the parent has settled; a resume of the parent continues them |
+//! | a stop or a cancel of the parent, or its failure, reaches its children | the same, once the parent has settled; a resume of the parent continues them. A parent that only waits for them is stopped by [`RestateStore::stop`] and `cancel`: for `Sessions::stop` it is at rest |
 //! | the budget of the parent counts what a child spends at once | when the turn of the child is over |
 //! | a child's agent is there | if no service serves one that `calls` names, the parent waits, and [`troubles`](RestateStore::troubles) names it, until one does |
 //! | [`Sessions`](harness::Sessions) lists, inspects, answers, stops | the same; a turn is seen as of its last invocation, and a session from the end of its first one |

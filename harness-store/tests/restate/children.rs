@@ -10,7 +10,7 @@ use harness::prelude::*;
 use harness_store::restate::{RestateService, RestateStore};
 use tokio::sync::watch;
 
-use crate::place::{Addresses, name, run};
+use crate::place::{Addresses, name, rests, run};
 use crate::server::Server;
 
 #[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -100,26 +100,6 @@ fn parent(name: &str, child: &Agent<Ctx, Doc>) -> Agent<(), Doc> {
         .build()
         .unwrap()
         .agent(name, ())
-}
-
-async fn rests(store: &RestateStore, session: &str, phase: Phase) -> harness::inspect::Status {
-    let sessions = Sessions::new(store.clone());
-    let wait = async {
-        loop {
-            match sessions.status(session).await {
-                Ok(status) if status.phase == phase => break status,
-                _ => tokio::time::sleep(Duration::from_millis(20)).await,
-            }
-        }
-    };
-    match tokio::time::timeout(Duration::from_secs(60), wait).await {
-        Ok(status) => status,
-        Err(_) => panic!(
-            "`{session}` never was {phase:?}: {:?}, {:?}",
-            sessions.status(session).await,
-            store.troubles(session).await
-        ),
-    }
 }
 
 fn serve(parent: &Agent<(), Doc>, child: &Agent<Ctx, Doc>) -> RestateService {

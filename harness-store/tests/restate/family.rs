@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use harness::Sessions;
 use harness::context::RuntimeSlots;
-use harness::inspect::{Phase, Status};
+use harness::inspect::Phase;
 use harness::prelude::*;
 use harness::run::CallError;
 use harness_store::restate::{RestateService, RestateStore};
 
-use crate::place::{Addresses, name, run};
+use crate::place::{Addresses, name, rests, run, until};
 
 #[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Doc {
@@ -108,31 +108,6 @@ where
         .build()
         .unwrap()
         .agent(name(of), ())
-}
-
-/// Waits until a session is as it should be.
-async fn until(store: &RestateStore, session: &str, is: impl Fn(&Status) -> bool) -> Status {
-    let sessions = Sessions::new(store.clone());
-    let wait = async {
-        loop {
-            match sessions.status(session).await {
-                Ok(status) if is(&status) => break status,
-                _ => tokio::time::sleep(Duration::from_millis(20)).await,
-            }
-        }
-    };
-    match tokio::time::timeout(Duration::from_secs(40), wait).await {
-        Ok(status) => status,
-        Err(_) => panic!(
-            "`{session}` stays {:?}, {:?}",
-            sessions.status(session).await,
-            store.troubles(session).await
-        ),
-    }
-}
-
-async fn rests(store: &RestateStore, session: &str, phase: Phase) -> Status {
-    until(store, session, |status| status.phase == phase).await
 }
 
 /// The session that another one waits for.

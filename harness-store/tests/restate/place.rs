@@ -1,7 +1,10 @@
 //! A place for the sessions of one test: services of its own, on the server of all tests.
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
+use harness::Sessions;
+use harness::inspect::{Phase, Status};
 use harness::prelude::*;
 use harness_store::restate::{RestateService, RestateStore};
 use tokio::sync::oneshot;
@@ -44,4 +47,33 @@ pub(crate) async fn run(service: RestateService, sessions: &RestateStore) -> Run
     tokio::spawn(listener.run_until(stopped));
     sessions.register(&format!("http://{address}")).await.unwrap();
     Running { _stop: stop }
+}
+
+/// Waits until a session is as it should be.
+pub(crate) async fn until(
+    store: &RestateStore,
+    session: &str,
+    is: impl Fn(&Status) -> bool,
+) -> Status {
+    let sessions = Sessions::new(store.clone());
+    let wait = async {
+        loop {
+            match sessions.status(session).await {
+                Ok(status) if is(&status) => break status,
+                _ => tokio::time::sleep(Duration::from_millis(20)).await,
+            }
+        }
+    };
+    match tokio::time::timeout(Duration::from_secs(60), wait).await {
+        Ok(status) => status,
+        Err(_) => panic!(
+            "`{session}` stays {:?}, {:?}",
+            sessions.status(session).await,
+            store.troubles(session).await
+        ),
+    }
+}
+
+pub(crate) async fn rests(store: &RestateStore, session: &str, phase: Phase) -> Status {
+    until(store, session, |status| status.phase == phase).await
 }
