@@ -248,3 +248,51 @@ async fn a_stop_of_the_parent_stops_its_children_and_a_resume_continues_them() {
         assert!(posts.troubles("p").await.unwrap().is_empty());
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stop_of_a_parent_that_asks_stops_its_children() {
+    let (times, gate) = (Arc::new(AtomicU32::new(0)), watch::Sender::new(false));
+    let child = gated(&name("legal"), &times, &gate);
+    let called = child.clone();
+    let parent = Harness::<(), Doc>::builder("asks")
+        .start(Step::Work)
+        .steps(|define, step| match step {
+            Step::Work => {
+                let child = called.clone();
+                define
+                    .run(move |_, cx: Cx<()>| {
+                        let child = child.clone();
+                        async move {
+                            let clear = cx.ask("clear", Clear { text: "own".to_owned() });
+                            let call = cx.call(&child, Doc::update().text("wait"), ());
+                            let (clear, called) = tokio::join!(clear, call);
+                            Ok(Doc::update()
+                                .parts([format!("{} {}", clear?, called?.state.parts[0])]))
+                        }
+                    })
+                    .end()
+            }
+        })
+        .build()
+        .unwrap()
+        .agent(name("asks"), ());
+    let server = Addresses::shared();
+    let (asks, legals) = (server.sessions(&parent), server.sessions(&child));
+    let _running = run(serve(&parent, &child), &asks).await;
+    let asked = asks.run("p", "in", &Doc::update()).await.unwrap();
+    assert_eq!(asked.phase, Phase::Interrupted);
+    while times.load(Ordering::SeqCst) < 1 || gate.receiver_count() == 0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(asks.cancel("p").await.unwrap());
+    child_rests(&legals, "wait", Phase::Stopped).await;
+    rests(&asks, "p", Phase::Interrupted).await;
+
+    // Its answer continues both.
+    gate.send_replace(true);
+    asks.answer("p", asked.interrupts[0].clone(), true.into(), None).await.unwrap();
+    rests(&asks, "p", Phase::Ended).await;
+    let state = Sessions::new(asks).state("p").await.unwrap();
+    assert_eq!(state["parts"], serde_json::json!(["true wait read"]));
+    assert_eq!(times.load(Ordering::SeqCst), 1);
+}
