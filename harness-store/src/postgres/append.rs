@@ -10,12 +10,25 @@ use tokio_postgres::Row;
 use crate::sql::{batch_size, encode, frame, phase_number};
 
 use super::batch::{check_id, get, seq, signed, snapshots, sum, token, token_of};
-use super::client::Value;
+use super::client::{Call, Value};
 use super::error::unexpected;
 
-/// Appends one batch.
-pub(crate) const APPEND: &str = "SELECT * FROM append_2($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, \
+/// Appends one batch, or reports why not.
+const APPEND: &str = "SELECT * FROM append_3($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, \
      $17, $18, $19, $20)";
+
+/// Appends a batch that has entries and changes no more of its session, as most do, without the cost of
+/// a function. Without a row it has done nothing.
+const APPEND_ENTRIES: &str = "WITH s AS ( \
+         UPDATE session SET head = $3::bigint + $4::bigint, updated = $9, \
+             snapshot = coalesce(($8::bigint[])[cardinality($8::bigint[])], snapshot) \
+         WHERE id = $1 AND takes_3(token, head, written, bare, $2, $3) \
+         RETURNING key, inbox \
+     ), b AS ( \
+         INSERT INTO batch SELECT key, $3::bigint + 1, $3::bigint + $4::bigint, $5::bigint, \
+             $2::bytea, $8::bigint[], $6::bytea, $7::bytea FROM s \
+     ) \
+     SELECT inbox, CASE WHEN NOT $10 THEN unflushed_3() END FROM s";
 
 /// A time in microseconds, as the server has it.
 fn micros(at: UtcMillis) -> i64 {
@@ -102,18 +115,27 @@ impl Prepared {
         self.lease.session.as_str().as_bytes()
     }
 
-    /// The values of [`APPEND`]. Whether it is flushed, its group decides.
-    pub(crate) fn values<'a>(&'a self, session: &'a &[u8], flush: &'a bool) -> [Value<'a>; 20] {
-        [
-            session,
-            &self.own,
-            &self.after,
-            &self.count,
-            &self.bytes,
-            &self.framed,
-            &self.sum,
-            &self.snapshots,
-            &self.at,
+    /// Whether [`APPEND_ENTRIES`] can append it.
+    fn has_only_entries(&self) -> bool {
+        self.count > 0 && self.summary.is_none() && self.open.is_empty() && self.close.is_empty()
+    }
+
+    /// The shortest statement that may append it. Whether it is flushed, its group decides.
+    pub(crate) fn call<'a>(&'a self, session: &'a &[u8], flush: &'a bool) -> Call<'a> {
+        if !self.has_only_entries() {
+            return self.call_in_full(session, flush);
+        }
+        let mut values: Vec<Value<'a>> = vec![session];
+        values.extend(self.entries());
+        values.push(flush);
+        Call { text: APPEND_ENTRIES, values }
+    }
+
+    /// The statement that appends any batch.
+    pub(crate) fn call_in_full<'a>(&'a self, session: &'a &[u8], flush: &'a bool) -> Call<'a> {
+        let mut values: Vec<Value<'a>> = vec![session];
+        values.extend(self.entries());
+        let rest: [Value<'a>; 11] = [
             &self.agent,
             &self.phase,
             &self.summary,
@@ -125,11 +147,37 @@ impl Prepared {
             &self.close,
             &self.changes,
             flush,
+        ];
+        values.extend(rest);
+        Call { text: APPEND, values }
+    }
+
+    fn entries(&self) -> [Value<'_>; 8] {
+        [
+            &self.own,
+            &self.after,
+            &self.count,
+            &self.bytes,
+            &self.framed,
+            &self.sum,
+            &self.snapshots,
+            &self.at,
         ]
     }
 
-    /// What the answer of the server to it means.
-    pub(crate) fn judge(&self, rows: &[Row]) -> Result<Appended, StoreError> {
+    /// What the answer of the server to [`call`](Self::call) means; `None` if it takes
+    /// [`call_in_full`](Self::call_in_full) to know.
+    pub(crate) fn judge(&self, rows: &[Row]) -> Option<Result<Appended, StoreError>> {
+        if !self.has_only_entries() {
+            return Some(self.judge_in_full(rows));
+        }
+        let row = rows.first()?;
+        let head = Seq(self.after.saturating_add(self.count).cast_unsigned());
+        Some(get::<i64>(row, 0).map(|inbox| Appended::new(head, InboxSeq(inbox.cast_unsigned()))))
+    }
+
+    /// What the answer of the server to [`call_in_full`](Self::call_in_full) means.
+    pub(crate) fn judge_in_full(&self, rows: &[Row]) -> Result<Appended, StoreError> {
         let (lease, row) = (&self.lease, rows.first().ok_or_else(|| unexpected("no row"))?);
         let number =
             |place| Ok(get::<Option<i64>>(row, place)?.unwrap_or_default().cast_unsigned());

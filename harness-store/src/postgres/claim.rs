@@ -55,7 +55,7 @@ pub(crate) async fn claim(
     let own = Token::random();
     let (id, bytes, ttl) = (session.as_str().as_bytes(), token(own), micros(ttl));
     let rows =
-        client.query("SELECT * FROM claim_2($1, $2, $3)", &[&id, &bytes, &ttl], true).await?;
+        client.query("SELECT * FROM claim_3($1, $2, $3)", &[&id, &bytes, &ttl], true).await?;
     let row = rows.first().ok_or_else(|| unexpected("no row"))?;
     if let Some(after) = get::<Option<i64>>(row, 0)? {
         return Err(damaged(session, after));
@@ -95,7 +95,7 @@ pub(crate) async fn renew(
     ttl: Duration,
 ) -> Result<InboxSeq, StoreError> {
     let (id, own) = (lease.session.as_str().as_bytes(), token(lease.token));
-    let text = "SELECT * FROM renew_2($1, $2, $3)";
+    let text = "SELECT * FROM renew_3($1, $2, $3)";
     let rows = client.query(text, &[&id, &own, &micros(ttl)], true).await?;
     inbox_if_held(&rows, lease)
 }
@@ -106,7 +106,7 @@ pub(crate) async fn release(
     read: InboxSeq,
 ) -> Result<Released, StoreError> {
     let (id, own) = (lease.session.as_str().as_bytes(), token(lease.token));
-    let text = "SELECT * FROM release_2($1, $2, $3)";
+    let text = "SELECT * FROM release_3($1, $2, $3)";
     let rows = client.query(text, &[&id, &own, &seq(Seq(read.0))], true).await?;
     Ok(rules::released(read, inbox_if_held(&rows, lease)?))
 }

@@ -18,6 +18,12 @@ use super::version::{FORMAT, newer, quoted};
 
 pub(crate) type Value<'a> = &'a (dyn ToSql + Sync);
 
+/// A statement and its values.
+pub(crate) struct Call<'a> {
+    pub(crate) text: &'static str,
+    pub(crate) values: Vec<Value<'a>>,
+}
+
 #[derive(Clone)]
 pub(crate) struct Client {
     pool: Pool,
@@ -82,6 +88,11 @@ impl Client {
         }
     }
 
+    /// Runs one statement that writes, on a connection of its own.
+    pub(crate) async fn call(&self, call: Call<'_>) -> Result<Vec<Row>, StoreError> {
+        self.query(call.text, &call.values, true).await
+    }
+
     /// Runs one statement on a connection of its own.
     pub(crate) async fn query(
         &self,
@@ -95,12 +106,17 @@ impl Client {
 
 /// What each connection begins with.
 fn setup(options: &PostgresStoreOptions) -> String {
-    // The server gives up a statement, and the locks of a transaction, when this end does. What the
-    // statements of a store read is found by an index, whatever the statistics say.
+    // Transactions flush, unless one says otherwise: also after the settings of the server change, which
+    // what a connection has set itself outlives. The server gives up a statement, and the locks of a
+    // transaction, when this end does. What the statements of a store read is found by an index,
+    // whatever the statistics and the values say.
     let limit = options.timeout.as_millis().clamp(1, 1 << 30);
     format!(
         "SET search_path TO {}, pg_catalog; SET client_min_messages TO warning; \
+         SELECT set_config('synchronous_commit', \
+             coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on'), false); \
          SET default_transaction_isolation TO 'read committed'; \
+         SET plan_cache_mode TO force_generic_plan; \
          SET statement_timeout TO {limit}; SET idle_in_transaction_session_timeout TO {limit}; \
          SET enable_seqscan TO off; SET enable_bitmapscan TO off; SET enable_hashjoin TO off; \
          SET enable_mergejoin TO off; SET enable_sort TO off; SET jit TO off",
@@ -121,11 +137,12 @@ pub(crate) enum Together {
     Failed(StoreError),
 }
 
-type Call<'a> = Pin<Box<dyn Future<Output = Result<Vec<Row>, tokio_postgres::Error>> + Send + 'a>>;
+type Answer<'a> =
+    Pin<Box<dyn Future<Output = Result<Vec<Row>, tokio_postgres::Error>> + Send + 'a>>;
 
 /// The answers to calls, which are sent in this order: a call is sent when it is polled for the first
 /// time.
-async fn in_order(mut calls: Vec<Call<'_>>) -> Vec<Result<Vec<Row>, tokio_postgres::Error>> {
+async fn in_order(mut calls: Vec<Answer<'_>>) -> Vec<Result<Vec<Row>, tokio_postgres::Error>> {
     let mut answers: Vec<_> = calls.iter().map(|_| None).collect();
     poll_fn(|context| {
         for (call, answer) in calls.iter_mut().zip(&mut answers) {
@@ -187,23 +204,26 @@ impl Connection<'_> {
         }
     }
 
-    /// Runs a statement with each of these values, in one transaction and one round trip.
-    pub(crate) async fn together(&mut self, text: &str, all: &[&[Value<'_>]]) -> Together {
+    /// Runs these statements in one transaction and one round trip.
+    pub(crate) async fn together(&mut self, all: &[Call<'_>]) -> Together {
         let limit = self.of.timeout;
         self.engaged = true;
-        let prepared = match self.prepared(text).await {
-            Ok(prepared) => prepared,
-            Err(error) => return Together::Failed(error),
-        };
+        let mut prepared = Vec::with_capacity(all.len());
+        for call in all {
+            match self.prepared(call.text).await {
+                Ok(statement) => prepared.push(statement),
+                Err(error) => return Together::Failed(error),
+            }
+        }
         let client = match self.client() {
             Ok(client) => &*client,
             Err(error) => return Together::Failed(error),
         };
         let begin = async || client.batch_execute(BEGIN_TOGETHER).await.map(|()| Vec::new());
         let end = async || client.batch_execute("COMMIT").await.map(|()| Vec::new());
-        let mut calls: Vec<Call<'_>> = vec![Box::pin(begin())];
-        for values in all {
-            calls.push(Box::pin(client.query(&prepared, values)));
+        let mut calls: Vec<Answer<'_>> = vec![Box::pin(begin())];
+        for (statement, call) in prepared.iter().zip(all) {
+            calls.push(Box::pin(client.query(statement, &call.values)));
         }
         calls.push(Box::pin(end()));
         let Ok(answers) = tokio::time::timeout(limit, in_order(calls)).await else {

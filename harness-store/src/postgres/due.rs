@@ -22,7 +22,7 @@ pub(crate) async fn claim_due(
     let bytes: Vec<Vec<u8>> = tokens.iter().copied().map(token).collect();
     let agents: Vec<&[u8]> = request.agents.iter().map(|it| it.as_str().as_bytes()).collect();
     let except: Vec<&[u8]> = request.except.iter().map(|it| it.as_str().as_bytes()).collect();
-    let text = "SELECT * FROM claim_due_2($1, $2, $3, $4)";
+    let text = "SELECT * FROM claim_due_3($1, $2, $3, $4)";
     let rows = client.query(text, &[&agents, &except, &bytes, &micros(ttl)], true).await?;
     let (mut due, mut tokens) = (DueSessions::default(), tokens.into_iter());
     for row in &rows {

@@ -13,10 +13,9 @@ use std::time::Instant;
 
 use harness::store::{Appended, StoreError};
 use tokio::sync::oneshot;
-use tokio_postgres::Row;
 
-use super::append::{APPEND, Prepared};
-use super::client::{Client, Together, Value};
+use super::append::Prepared;
+use super::client::{Client, Together};
 use super::error::{again, exhausted};
 
 /// The most batches, and bytes, in one transaction.
@@ -30,8 +29,7 @@ struct Member {
 }
 
 impl Member {
-    fn answer(self, rows: Result<&[Row], StoreError>) {
-        let answer = rows.and_then(|rows| self.batch.judge(rows));
+    fn answer(self, answer: Result<Appended, StoreError>) {
         // The caller may wait no more.
         let _ = self.to.send(answer);
     }
@@ -163,10 +161,16 @@ async fn commit(client: &Client, mut group: Vec<Member>) {
     match together(client, &group).await {
         Together::Done(rows) => {
             for (member, rows) in group.into_iter().zip(rows) {
-                member.answer(Ok(&rows));
+                match member.batch.judge(&rows) {
+                    Some(answer) => member.answer(answer),
+                    // One that waits for its session does not make the others wait.
+                    None => {
+                        let client = client.clone();
+                        tokio::spawn(async move { in_full(&client, member).await });
+                    }
+                }
             }
         }
-        // One that waits for its session does not make the lane wait.
         Together::Undone => {
             for member in group {
                 let client = client.clone();
@@ -185,20 +189,30 @@ async fn together(client: &Client, group: &[Member]) -> Together {
     let flush = group.iter().any(|member| member.batch.flush);
     let sessions: Vec<&[u8]> = group.iter().map(|member| member.batch.session()).collect();
     let members = group.iter().zip(&sessions);
-    let values: Vec<_> =
-        members.map(|(member, session)| member.batch.values(session, &flush)).collect();
-    let values: Vec<&[Value<'_>]> = values.iter().map(|values| &values[..]).collect();
+    let calls: Vec<_> =
+        members.map(|(member, session)| member.batch.call(session, &flush)).collect();
     match client.connection().await {
-        Ok(mut connection) => connection.together(APPEND, &values).await,
+        Ok(mut connection) => connection.together(&calls).await,
         Err(error) => Together::Failed(error),
     }
 }
 
 async fn alone(client: &Client, member: Member) {
     let (session, flush) = (member.batch.session(), member.batch.flush);
-    let rows = client.query(APPEND, &member.batch.values(&session, &flush), true).await;
-    match rows {
-        Ok(rows) => member.answer(Ok(&rows)),
-        Err(error) => member.answer(Err(error)),
+    let judged = match client.call(member.batch.call(&session, &flush)).await {
+        Ok(rows) => member.batch.judge(&rows),
+        Err(error) => Some(Err(error)),
+    };
+    match judged {
+        Some(answer) => member.answer(answer),
+        None => in_full(client, member).await,
     }
+}
+
+/// Appends one whose short statement has found that it cannot, or has the server report why not.
+async fn in_full(client: &Client, member: Member) {
+    let (session, flush) = (member.batch.session(), member.batch.flush);
+    let rows = client.call(member.batch.call_in_full(&session, &flush)).await;
+    let answer = rows.and_then(|rows| member.batch.judge_in_full(&rows));
+    member.answer(answer);
 }

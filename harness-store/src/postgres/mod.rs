@@ -1,7 +1,8 @@
 //! Sessions in a PostgreSQL database, for processes of any number of machines.
 //!
-//! Each method but `send` and `remove` is one statement, which calls one function that the
-//! `schema` makes: one round trip. The function locks the row of the session, decides and writes, so
+//! Each method but `send` and `remove` is one round trip: one statement, which calls one function that
+//! the `schema` makes. Only the append of entries alone, which is most of what a run does, is a plain
+//! statement; where it finds that it cannot append, the function reports why. The function locks the row of the session, decides and writes, so
 //! the order in which transactions take that lock decides, across processes too. What it decides is
 //! what the rules of all stores decide: when nothing was written, it reports what it has found, and
 //! they say what follows.

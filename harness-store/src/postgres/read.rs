@@ -27,7 +27,7 @@ pub(crate) async fn read(
     let limit = signed(request.limit.min(1 << 62));
     let after = request.messages_after.map(|after| seq(Seq(after.0)));
     let bytes = id.as_str().as_bytes();
-    let text = "SELECT * FROM read_2($1, $2, $3, $4, $5)";
+    let text = "SELECT * FROM read_3($1, $2, $3, $4, $5)";
     let rows = client.query(text, &[&bytes, &kind, &from, &limit, &after], false).await?;
     let found = found(&rows)?;
     let Some((session, rest)) = found.split_first() else {

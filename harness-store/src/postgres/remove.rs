@@ -12,7 +12,7 @@ pub(crate) async fn remove(client: &Client, lease: &Lease, what: Remove) -> Resu
     let mut connection = client.connection().await?;
     connection.begin().await?;
     let id = lease.session.as_str().as_bytes();
-    let rows = connection.query("SELECT * FROM lock_2($1)", &[&id], false).await?;
+    let rows = connection.query("SELECT * FROM lock_3($1)", &[&id], false).await?;
     let Some(row) = rows.first() else {
         connection.end().await?;
         return Err(StoreError::Gone { session: lease.session.clone() });
@@ -24,7 +24,7 @@ pub(crate) async fn remove(client: &Client, lease: &Lease, what: Remove) -> Resu
     }
     match what {
         Remove::All => {
-            connection.query("SELECT remove_2($1)", &[&key], false).await?;
+            connection.query("SELECT remove_3($1)", &[&key], false).await?;
         }
         Remove::Below(below) => {
             let (first, snapshot): (i64, i64) = (get(row, 2)?, get(row, 3)?);
@@ -72,7 +72,7 @@ async fn prune(
     let bytes = partial.map(|(_, _, bytes, ..)| *bytes);
     let snapshots = partial.and_then(|(_, _, _, snapshots, ..)| snapshots.as_ref());
     let (framed, sum) = partial.map(|(.., framed, sum)| (framed, sum)).unzip();
-    let text = "SELECT prune_2($1, $2, $3, $4, $5, $6, $7, $8)";
+    let text = "SELECT prune_3($1, $2, $3, $4, $5, $6, $7, $8)";
     let values: [super::client::Value<'_>; 8] =
         [&key, &kept, &last, &bytes, &token, &snapshots, &framed, &sum];
     connection.query(text, &values, false).await.map(drop)

@@ -8,19 +8,22 @@ use super::version::{FORMAT, newer, quoted};
 
 /// The versions of the tables, the first one first.
 const VERSIONS: [&str; FORMAT as usize] =
-    [include_str!("schema/1.sql"), include_str!("schema/2.sql")];
+    [include_str!("schema/1.sql"), include_str!("schema/2.sql"), include_str!("schema/3.sql")];
 /// The functions of the last version.
 const FUNCTIONS: &str = include_str!("schema/functions.sql");
 /// The names of the functions that some version has, without the version.
-const NAMES: [&str; 16] = [
+const NAMES: [&str; 19] = [
     "now",
+    "ready",
     "durable",
+    "unflushed",
     "damage",
     "claim",
     "claim_due",
     "notify",
     "renew",
     "release",
+    "takes",
     "append",
     "snapshot",
     "read",

@@ -24,7 +24,7 @@ pub(crate) async fn send(
     let interrupts = messages.iter().filter_map(|message| message.interrupt.as_ref());
     let interrupts: Vec<&[u8]> = interrupts.map(|id| id.as_str().as_bytes()).collect();
     let session = id.as_str().as_bytes();
-    let text = "SELECT * FROM inbox_2($1, $2, $3)";
+    let text = "SELECT * FROM inbox_3($1, $2, $3)";
     let rows = connection.query(text, &[&session, &keys, &interrupts], false).await?;
     let rows = found(&rows)?;
     let Some(row) = rows.first() else {
@@ -74,7 +74,7 @@ pub(crate) async fn send(
     let expiries: Vec<bool> = new.iter().map(|message| message.expiry).collect();
     let sums: Vec<Vec<u8>> = new.iter().map(|message| message_sum(id, message)).collect();
     let key = row.number(0).unwrap_or_default();
-    let text = "SELECT put_2($1, $2, $3, $4, $5, $6, $7)";
+    let text = "SELECT put_3($1, $2, $3, $4, $5, $6, $7)";
     let values: [super::client::Value<'_>; 7] =
         [&key, &keys, &digests, &interrupts, &expiries, &bodies, &sums];
     let last = connection.query(text, &values, false).await?;

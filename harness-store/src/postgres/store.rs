@@ -24,11 +24,12 @@ use super::{claim, due, list, read, remove, send};
 /// An append is one round trip: one statement that checks the lease and the head and writes the
 /// batch. While a few are under way, the next ones wait and then share a transaction, and so a sync of
 /// the server: a thousand sessions at work need far fewer than a thousand. Each is answered after its
-/// commit, and one that is refused, or that the server cannot do, fails alone. With [`flush`](Batch::flush) it commits with the server's `synchronous_commit`, which is
-/// `on` where the server has it off; without, it commits with `off`: it then outlives this process,
-/// but a crash of the server itself may take what was appended in the last second, up to the last
-/// flushed batch of any session. So the server loses the end of what was written, and never a part
-/// in the middle.
+/// commit, and one that is refused, or that the server cannot do, fails alone. With
+/// [`flush`](Batch::flush) it commits with the `synchronous_commit` that the server has when the
+/// connection opens, which is `on` where the server has it off; without, it commits with `off`: it then
+/// outlives this process, but a crash of the server itself may take what was appended in the last second,
+/// up to the last flushed batch of any session. So the server loses the end of what was written, and
+/// never a part in the middle.
 ///
 /// Leases expire by the clock of the server. The store does not know whether a holder is dead: the
 /// lease of a process that was killed is free once it expires.

@@ -3,7 +3,7 @@
 use harness::store::StoreError;
 
 /// The last version.
-pub(crate) const FORMAT: u32 = 2;
+pub(crate) const FORMAT: u32 = 3;
 
 /// The name of a schema in a statement.
 pub(crate) fn quoted(schema: &str) -> String {

@@ -66,9 +66,10 @@ pub(crate) fn op() -> impl Strategy<Value = Op> {
             lease.clone(),
             prop_oneof![9 => Just(0_i8), 1 => Just(-1), 1 => Just(1)],
             prop::collection::vec((any::<u8>(), prop::bool::weighted(0.2)), 0..4),
-            prop::option::weighted(0.7, 0..7_u8),
-            0..8_u8,
-            0..8_u8,
+            // Most batches of a run have entries and no more.
+            prop::option::weighted(0.5, 0..7_u8),
+            prop_oneof![2 => Just(0_u8), 1 => 0..8_u8],
+            prop_oneof![2 => Just(0_u8), 1 => 0..8_u8],
         ).prop_map(|(lease, off, entries, phase, open, close)| {
             Op::Append { lease, off, entries, phase, open, close }
         }),

@@ -161,7 +161,7 @@ async fn insert(place: &Place, count: u32, phase: &str, due: &str) {
                      || e), 1, 16)
              FROM session, (SELECT decode(repeat('07', 16), 'hex') AS t,
                  '\\x06000000'::bytea || 'one' AS e) one;
-             UPDATE session SET head = 1"
+             UPDATE session s SET head = 1, ready = ready_3(s)"
         ))
         .await;
 }
@@ -177,6 +177,9 @@ async fn a_due_session_among_100_000_is_found_by_an_index() {
         .run("UPDATE session SET phase = 1, token = '\\x00', until = 9e15 WHERE key % 2 = 0")
         .await;
     place.run("UPDATE session SET due = 5 WHERE id = 's50001'").await;
+    place
+        .run("UPDATE session s SET ready = ready_3(s) WHERE ready IS DISTINCT FROM ready_3(s)")
+        .await;
     drop(store);
     let filled = place.rows_read(NAME).await;
     let store = place.open().await;

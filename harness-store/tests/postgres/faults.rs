@@ -72,7 +72,7 @@ async fn calls_wait_for_a_connection_and_then_fail_without_an_effect() {
     });
     // It is at it once the server says so.
     let text = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'
-                AND query LIKE '%append_2%' AND state = 'active'";
+                AND query LIKE '%append_3%' AND state = 'active'";
     let watcher = place.raw().await;
     while watcher.query(text, &[]).await.unwrap().is_empty() {
         tokio::task::yield_now().await;

@@ -10,6 +10,7 @@ use harness_store::PostgresStore;
 use tokio_postgres::Client;
 
 use crate::place::{Place, append, claim, page};
+use crate::server::Server;
 use crate::support::{LONG, id};
 
 /// Sessions `s0` and so on, with an entry each.
@@ -21,6 +22,13 @@ async fn sessions(store: &PostgresStore, count: usize) -> Vec<Lease> {
         leases.push(lease);
     }
     leases
+}
+
+/// Appends an entry and changes no more of the session.
+async fn append_entries(store: &PostgresStore, lease: &Lease, after: u64, bytes: &[u8]) -> Answer {
+    let entries = [NewEntry { bytes, snapshot: false }];
+    let batch = Batch { after: Seq(after), entries: &entries, flush: true, ..Batch::default() };
+    store.append(lease, batch).await
 }
 
 type Answer = Result<harness::store::Appended, StoreError>;
@@ -42,13 +50,19 @@ async fn at_once_with<T>(
     append(store, &gate, 0, b"one").await.unwrap();
     let other = place.raw().await;
     other.batch_execute("BEGIN; SELECT FROM session WHERE id = 'gate' FOR UPDATE").await.unwrap();
-    let spawn = |lease: &Lease| {
+    // The store has one statement for batches with entries only, and one for all others.
+    let spawn = |(lease, at): (&Lease, usize)| {
         let (store, lease) = (store.clone(), lease.clone());
-        tokio::spawn(async move { append(&store, &lease, 1, b"two").await })
+        tokio::spawn(async move {
+            match at % 2 {
+                0 => append(&store, &lease, 1, b"two").await,
+                _ => append_entries(&store, &lease, 1, b"two").await,
+            }
+        })
     };
-    let first = spawn(&gate);
+    let first = spawn((&gate, 1));
     wait_for_lock(place, 1).await;
-    let tasks: Vec<_> = leases.iter().map(spawn).collect();
+    let tasks: Vec<_> = leases.iter().zip(0..).map(spawn).collect();
     let end = async {
         // On one thread, each has been polled, and waits.
         for _ in 0..10 {
@@ -69,7 +83,7 @@ async fn at_once_with<T>(
 async fn wait_for_lock(place: &Place, count: usize) {
     let watcher = place.raw().await;
     let text = "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock'
-                AND query LIKE '%append_2%' AND application_name = $1";
+                AND query LIKE '%takes_3%' AND application_name = $1";
     while watcher.query(text, &[&place.schema]).await.unwrap().len() != count {
         tokio::task::yield_now().await;
     }
@@ -211,6 +225,28 @@ async fn a_flushed_batch_commits_with_synchronous_commit_on_alone_and_in_a_group
     let answers = at_once_with(&place, &store, &leases, without_flush(3)).await;
     assert!(answers.iter().all(Result::is_ok), "{answers:?}");
     assert_eq!(durability().await, ["on"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_stops_to_wait_for_the_disk_does_not_change_open_connections() {
+    let server = tokio::task::block_in_place(Server::start);
+    let place = Place { url: server.url(), schema: "test_reload".into() };
+    let store = place.options().max_connections(1).connect(&place.url).await.unwrap();
+    let leases = sessions(&store, 1).await;
+    let client = record_commits(&place).await;
+    client.batch_execute("ALTER SYSTEM SET synchronous_commit TO off").await.unwrap();
+    client.batch_execute("SELECT pg_reload_conf()").await.unwrap();
+    // One that has not set it follows the server.
+    let text = "SELECT current_setting('synchronous_commit')";
+    while client.query_one(text, &[]).await.unwrap().get::<_, &str>(0) != "off" {
+        tokio::task::yield_now().await;
+    }
+    for after in 1..20 {
+        append(&store, &leases[0], after, b"more").await.unwrap();
+    }
+    let text = "SELECT DISTINCT durability FROM committed";
+    let row = client.query_one(text, &[]).await.unwrap();
+    assert_eq!(row.get::<_, &str>(0), "on");
 }
 
 /// The last append of a runtime that ends may or may not have its effect; the store stays of use.

@@ -13,6 +13,7 @@ mod place;
 #[path = "../shared/proxy.rs"]
 #[allow(dead_code)]
 mod proxy;
+mod runtimes;
 mod server;
 #[path = "../shared/contract.rs"]
 mod shared_contract;

@@ -31,6 +31,9 @@ proptest! {
                 let found = perform(&stores[*handle], op, &mut ours).await;
                 assert_eq!(found, expected, "operation {place}: {op:?}");
             }
+            let wrong = "SELECT FROM session s WHERE ready IS DISTINCT FROM ready_3(s)";
+            let wrong = place.raw().await.query(wrong, &[]).await.unwrap();
+            assert!(wrong.is_empty(), "the functions keep `ready` as its rule is");
         });
     }
 }

@@ -1,12 +1,14 @@
 //! Older and newer tables, and what a server must promise.
 
 use harness::Seq;
-use harness::store::{Filter, Phase, SessionStore as _, StoreError};
+use harness::id::AgentId;
+use harness::store::{DueRequest, Filter, Phase, SessionStore as _, StoreError};
 
 use crate::place::{Place, append, claim, page};
 use crate::support::{LONG, id, summary};
 
 const FIRST: &str = include_str!("../../src/postgres/schema/1.sql");
+const SECOND: &str = include_str!("../../src/postgres/schema/2.sql");
 
 async fn refused(place: &Place) -> StoreError {
     place.options().connect(&place.url).await.unwrap_err()
@@ -33,39 +35,44 @@ async fn of_processes_that_open_a_new_schema_at_once_one_makes_it() {
 
 #[tokio::test]
 async fn the_tables_of_an_older_version_become_those_of_this_one() {
-    let place = Place::new("versions_older").await;
-    place.run(&format!("CREATE SCHEMA {}", place.schema)).await;
-    place.run(&format!("CREATE TABLE store (version integer NOT NULL); {FIRST}")).await;
-    let client = place.raw().await;
-    let summary = serde_json::to_vec(&summary(Phase::Running)).unwrap();
-    let insert = "WITH s AS (
-            INSERT INTO session (id, written, agent, phase, summary, head)
-            VALUES ('kept', true, 'a', 1, $1, 1) RETURNING key, id
-        ), b AS (SELECT decode(repeat('07', 16), 'hex') AS token, '\\x06000000'::bytea || 'one' AS entries)
-        INSERT INTO batch SELECT key, 1, 1, 3, token, NULL, entries,
-            substr(sha256(int8send(1) || int8send(1) || token || int8send(octet_length(id))
-                || id || entries), 1, 16) FROM s, b";
-    client.execute(insert, &[&summary]).await.unwrap();
-    client
-        .batch_execute(
-            "INSERT INTO store VALUES (1);
-             CREATE FUNCTION claim_1(bytea) RETURNS void LANGUAGE sql AS 'SELECT';
-             CREATE FUNCTION own_1(bytea) RETURNS void LANGUAGE sql AS 'SELECT'",
-        )
-        .await
-        .unwrap();
-    let store = place.open().await;
-    let listed = store.list(&Filter::sessions(), None, 10).await.unwrap();
-    assert_eq!(listed.rows.len(), 1);
-    let lease = claim(&store, &id("kept")).await;
-    append(&store, &lease, 1, b"two").await.unwrap();
-    let kept = page(&store, &id("kept")).await;
-    assert_eq!((kept.head, &*kept.entries[0].bytes), (Seq(2), &b"one"[..]));
-    let left = "SELECT proname::text FROM pg_proc WHERE pronamespace = $1::text::regnamespace
-                AND proname LIKE '%\\_1'";
-    let left = client.query(left, &[&place.schema]).await.unwrap();
-    let left: Vec<&str> = left.iter().map(|row| row.get(0)).collect();
-    assert_eq!(left, ["own_1"], "only functions of the store are replaced");
+    for (version, tables) in [(1, FIRST.into()), (2, format!("{FIRST} {SECOND}"))] {
+        let place = Place::new(&format!("versions_older_{version}")).await;
+        place.run(&format!("CREATE SCHEMA {}", place.schema)).await;
+        place.run(&format!("CREATE TABLE store (version integer NOT NULL); {tables}")).await;
+        let client = place.raw().await;
+        let summary = serde_json::to_vec(&summary(Phase::Running)).unwrap();
+        let insert = "WITH s AS (
+                INSERT INTO session (id, written, agent, phase, summary, head)
+                VALUES ('kept', true, 'a', 1, $1, 1) RETURNING key, id
+            ), b AS (
+                SELECT decode(repeat('07', 16), 'hex') AS token,
+                    '\\x06000000'::bytea || 'one' AS entries
+            )
+            INSERT INTO batch SELECT key, 1, 1, 3, token, NULL, entries,
+                substr(sha256(int8send(1) || int8send(1) || token || int8send(octet_length(id))
+                    || id || entries), 1, 16) FROM s, b";
+        client.execute(insert, &[&summary]).await.unwrap();
+        let others = format!(
+            "INSERT INTO store VALUES ({version});
+             CREATE FUNCTION claim_{version}(bytea) RETURNS void LANGUAGE sql AS 'SELECT';
+             CREATE FUNCTION own_1(bytea) RETURNS void LANGUAGE sql AS 'SELECT'"
+        );
+        client.batch_execute(&others).await.unwrap();
+        let store = place.open().await;
+        let listed = store.list(&Filter::sessions(), None, 10).await.unwrap();
+        assert_eq!(listed.rows.len(), 1);
+        let due = DueRequest::new([AgentId::new("a")]);
+        let mut due = store.claim_due(&due, LONG).await.unwrap().claimed;
+        let lease = due.pop().unwrap().lease;
+        append(&store, &lease, 1, b"two").await.unwrap();
+        let kept = page(&store, &id("kept")).await;
+        assert_eq!((kept.head, &*kept.entries[0].bytes), (Seq(2), &b"one"[..]));
+        let left = "SELECT proname::text FROM pg_proc WHERE pronamespace = $1::text::regnamespace
+                    AND proname LIKE '%\\__' AND proname NOT LIKE '%\\_3'";
+        let left = client.query(left, &[&place.schema]).await.unwrap();
+        let left: Vec<&str> = left.iter().map(|row| row.get(0)).collect();
+        assert_eq!(left, ["own_1"], "only functions of the store are replaced");
+    }
 }
 
 #[tokio::test]
@@ -74,17 +81,18 @@ async fn a_newer_version_is_refused_by_stores_that_open_and_that_are_open() {
     let store = place.open().await;
     let lease = claim(&store, &id("x")).await;
     append(&store, &lease, 0, b"one").await.unwrap();
-    place.run("UPDATE store SET version = 3").await;
+    place.run("UPDATE store SET version = 4").await;
     let newer = refused(&place).await;
-    assert!(matches!(newer, StoreError::NewerFormat { found: 3, known: 2 }), "{newer}");
+    assert!(matches!(newer, StoreError::NewerFormat { found: 4, known: 3 }), "{newer}");
     // The newer version has replaced the functions.
-    place.run("ALTER FUNCTION append_2 RENAME TO append_3").await;
-    place.run("ALTER FUNCTION claim_2 RENAME TO claim_3").await;
+    for name in ["append", "takes", "claim"] {
+        place.run(&format!("ALTER FUNCTION {name}_3 RENAME TO {name}_4")).await;
+    }
     for error in [
         append(&store, &lease, 1, b"two").await.unwrap_err(),
         store.claim(&id("y"), LONG).await.unwrap_err(),
     ] {
-        assert!(matches!(error, StoreError::NewerFormat { found: 3, known: 2 }), "{error}");
+        assert!(matches!(error, StoreError::NewerFormat { found: 4, known: 3 }), "{error}");
     }
     let listed = store.list(&Filter::sessions(), None, 10).await.unwrap();
     assert_eq!(listed.rows.len(), 1, "the connection is still of use");

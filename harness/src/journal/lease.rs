@@ -9,7 +9,7 @@ use crate::store::{Claimed, DueRequest, InboxSeq, Lease, Released, SessionStore,
 
 use super::renewer::{LeaseObserver, Renewal};
 use super::status::LeaseStatus;
-use super::undropped::{in_background, undropped};
+use super::undropped::{in_background_again, undropped, undropped_again};
 
 /// A lease that was claimed. Dropped, it is released: a run that is dropped before it begins does
 /// not keep other runs from its session until the lease expires.
@@ -64,14 +64,11 @@ impl LeaseGuard {
         self.renewal = Some(Renewal::start(store, lease, self.ttl, status, run, checked));
     }
 
-    /// Releases the lease. `read` is the last message that the caller has read. A lease whose
-    /// release fails expires.
+    /// Releases the lease. `read` is the last message that the caller has read.
     pub(crate) async fn release(mut self, read: InboxSeq) -> Released {
         self.disarmed = true;
         self.renewal = None;
-        let (store, lease) = (Arc::clone(&self.store), self.lease.clone());
-        let released = undropped(async move { store.release(&lease, read).await }).await;
-        released.unwrap_or(Released::Idle)
+        release(&self.store, &self.lease, read).await
     }
 
     /// Guards a lease that was claimed `since`, in milliseconds by the clock of leases.
@@ -123,8 +120,26 @@ impl Drop for LeaseGuard {
         }
         self.renewal = None;
         let (store, lease) = (Arc::clone(&self.store), self.lease.clone());
-        in_background(async move {
-            let _ = store.release(&lease, InboxSeq(0)).await;
+        in_background_again(move || {
+            let (store, lease) = (Arc::clone(&store), lease.clone());
+            async move {
+                let _ = store.release(&lease, InboxSeq(0)).await;
+            }
         });
     }
+}
+
+/// Releases a lease: also if the caller is dropped, and if its runtime shuts down. A lease whose release
+/// fails expires.
+pub(super) async fn release(
+    store: &Arc<dyn SessionStore>,
+    lease: &Lease,
+    read: InboxSeq,
+) -> Released {
+    let (store, lease) = (Arc::clone(store), lease.clone());
+    let released = undropped_again(move || {
+        let (store, lease) = (Arc::clone(&store), lease.clone());
+        async move { store.release(&lease, read).await }
+    });
+    released.await.unwrap_or(Released::Idle)
 }

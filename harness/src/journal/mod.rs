@@ -43,8 +43,8 @@ pub(crate) use walk::{Place, walk};
 use buffer::Buffer;
 use renewer::Renewal;
 use status::LeaseStatus;
-pub(crate) use undropped::in_background;
-use undropped::undropped;
+use undropped::undropped_again;
+pub(crate) use undropped::{in_background, in_background_again};
 use writer::Writer;
 
 /// How long a commit may wait for others in [`Durability::Relaxed`].
@@ -258,7 +258,11 @@ impl Journal {
             }
         }
         let shared = Arc::clone(&self.shared);
-        undropped(async move { shared.send(flush).await }).await
+        undropped_again(move || {
+            let shared = Arc::clone(&shared);
+            async move { shared.send(flush).await }
+        })
+        .await
     }
 
     /// Appends what waits once its time is over: by the clock of the program's runtime, and by that
@@ -405,11 +409,9 @@ impl Journal {
         let _ = self.append(false).await;
         self.stop_renewal();
         self.shared.status.lose();
-        let (shared, lease) = (Arc::clone(&self.shared), self.lease().await);
-        let read = shared.buffer().inbox;
-        let released = undropped(async move { shared.store.release(&lease, read).await }).await;
-        // A lease whose release fails expires.
-        released.unwrap_or(Released::Idle)
+        let lease = self.lease().await;
+        let read = self.shared.buffer().inbox;
+        lease::release(&self.shared.store, &lease, read).await
     }
 
     fn stop_renewal(&self) {

@@ -1,4 +1,8 @@
 //! Work that is never dropped half-way, whatever becomes of the runtime that began it.
+//!
+//! What work waits for on its runtime, such as a timer or a connection, never comes once the runtime has
+//! shut down. So work that may be done twice is begun again, on the lease thread, whose runtime lasts as
+//! long as the process.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,19 +12,38 @@ use futures_util::future::BoxFuture;
 
 use super::renewer;
 
+/// Makes work that may be done twice.
+type Again = Box<dyn Fn() -> BoxFuture<'static, ()> + Send>;
+
 /// Runs `work` to its end: on the runtime at hand, and on the lease thread if there is none, or if it
-/// shuts down meanwhile.
+/// shuts down meanwhile. It waits for nothing of the runtime.
 pub(crate) fn in_background(work: impl Future<Output = ()> + Send + 'static) {
-    let work = Background { work: Some(Box::pin(work)) };
-    match tokio::runtime::Handle::try_current() {
-        // A runtime that is shutting down drops it here.
-        Ok(runtime) => drop(runtime.spawn(work)),
-        Err(_) => drop(work),
-    }
+    Background { work: Some(Box::pin(work)), again: None }.start();
+}
+
+/// The same for work that waits for the runtime. It may be done twice: a runtime that shuts down leaves
+/// it to the lease thread, from its beginning.
+pub(crate) fn in_background_again<F>(make: impl Fn() -> F + Send + 'static)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let work: BoxFuture<'static, ()> = Box::pin(make());
+    Background { work: Some(work), again: Some(Box::new(move || Box::pin(make()))) }.start();
 }
 
 struct Background {
     work: Option<BoxFuture<'static, ()>>,
+    again: Option<Again>,
+}
+
+impl Background {
+    fn start(self) {
+        match tokio::runtime::Handle::try_current() {
+            // A runtime that is shutting down drops it here.
+            Ok(runtime) => drop(runtime.spawn(self)),
+            Err(_) => drop(self),
+        }
+    }
 }
 
 impl Future for Background {
@@ -40,25 +63,57 @@ impl Future for Background {
 impl Drop for Background {
     fn drop(&mut self) {
         if let Some(work) = self.work.take() {
-            renewer::spawn(work);
+            match &self.again {
+                Some(make) => {
+                    // What it holds, the new one may need.
+                    drop(work);
+                    renewer::spawn(make());
+                }
+                None => renewer::spawn(work),
+            }
         }
     }
 }
 
 /// Runs a future to its end even if the caller is dropped: once the future was polled, dropping
-/// this continues it in the background instead.
+/// this continues it in the background instead. It is not done twice, so it may wait indefinitely for a
+/// runtime that has shut down.
 pub(super) fn undropped<T: Send + 'static>(
     future: impl Future<Output = T> + Send + 'static,
-) -> Undropped<T> {
-    Undropped { future: Some(Box::pin(future)), begun: false }
+) -> Undropped<T, Once<T>> {
+    Undropped { future: Some(Box::pin(future)), again: None, begun: false }
 }
 
-pub(super) struct Undropped<T: Send + 'static> {
+/// The same for work that may be done twice. If the runtime of the caller shuts down, it is begun again.
+pub(super) fn undropped_again<T, F, M>(make: M) -> Undropped<T, impl Fn() -> BoxFuture<'static, T>>
+where
+    T: Send + 'static,
+    F: Future<Output = T> + Send + 'static,
+    M: Fn() -> F + Send + Unpin + 'static,
+{
+    let future: BoxFuture<'static, T> = Box::pin(make());
+    let again = move || -> BoxFuture<'static, T> { Box::pin(make()) };
+    Undropped { future: Some(future), again: Some(again), begun: false }
+}
+
+/// Of work that is not begun again.
+type Once<T> = fn() -> BoxFuture<'static, T>;
+
+pub(super) struct Undropped<T, M>
+where
+    T: Send + 'static,
+    M: Fn() -> BoxFuture<'static, T> + Send + Unpin + 'static,
+{
     future: Option<BoxFuture<'static, T>>,
+    again: Option<M>,
     begun: bool,
 }
 
-impl<T: Send + 'static> Future for Undropped<T> {
+impl<T, M> Future for Undropped<T, M>
+where
+    T: Send + 'static,
+    M: Fn() -> BoxFuture<'static, T> + Send + Unpin + 'static,
+{
     type Output = T;
 
     fn poll(mut self: Pin<&mut Self>, task: &mut Context<'_>) -> Poll<T> {
@@ -72,16 +127,30 @@ impl<T: Send + 'static> Future for Undropped<T> {
     }
 }
 
-impl<T: Send + 'static> Drop for Undropped<T> {
+impl<T, M> Drop for Undropped<T, M>
+where
+    T: Send + 'static,
+    M: Fn() -> BoxFuture<'static, T> + Send + Unpin + 'static,
+{
     fn drop(&mut self) {
-        if let Some(future) = self.future.take().filter(|_| self.begun) {
-            in_background(async move { drop(future.await) });
-        }
+        let Some(future) = self.future.take().filter(|_| self.begun) else { return };
+        let work: BoxFuture<'static, ()> = Box::pin(async move { drop(future.await) });
+        let again = self.again.take().map(|make| -> Again {
+            Box::new(move || {
+                let work = make();
+                Box::pin(async move { drop(work.await) })
+            })
+        });
+        Background { work: Some(work), again }.start();
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Duration;
+
     use tokio::sync::oneshot;
 
     use super::*;
@@ -126,6 +195,39 @@ mod tests {
             }
             open.send(()).unwrap();
             assert_eq!(heard.recv(), Ok(7), "{polled:?}");
+        }
+    }
+
+    /// It waits for a timer of its runtime, which never comes.
+    #[test]
+    fn work_that_may_be_done_twice_is_begun_again_when_its_runtime_ends() {
+        for called in [true, false] {
+            let (done, heard) = std::sync::mpsc::channel();
+            let begun = Arc::new(AtomicU32::new(0));
+            let make = {
+                let begun = Arc::clone(&begun);
+                move || {
+                    let (done, nth) = (done.clone(), begun.fetch_add(1, Ordering::SeqCst));
+                    async move {
+                        if nth == 0 {
+                            tokio::time::sleep(Duration::from_secs(3_600)).await;
+                        }
+                        done.send(nth).ok();
+                    }
+                }
+            };
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async move {
+                match called {
+                    true => drop(tokio::spawn(undropped_again(make))),
+                    false => in_background_again(make),
+                }
+                tokio::task::yield_now().await;
+            });
+            drop(runtime);
+            assert_eq!(heard.recv(), Ok(1), "{called}");
+            assert_eq!(begun.load(Ordering::SeqCst), 2, "{called}");
         }
     }
 

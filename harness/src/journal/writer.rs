@@ -35,6 +35,10 @@ impl Writer {
 
     /// Appends what waits, or only makes durable what is in the store.
     pub(super) async fn send(&mut self, shared: &Shared, flush: bool) -> Result<(), Broken> {
+        if !self.batch.is_empty() {
+            // The runtime of its sender has shut down. The store may have it: it is sent again as it is.
+            Box::pin(self.send_batch(shared, flush)).await?;
+        }
         {
             let mut buffer = shared.buffer();
             buffer.check()?;
@@ -43,6 +47,10 @@ impl Writer {
             }
             std::mem::swap(&mut self.batch, &mut buffer.pending);
         }
+        self.send_batch(shared, flush).await
+    }
+
+    async fn send_batch(&mut self, shared: &Shared, flush: bool) -> Result<(), Broken> {
         let (one, several);
         let entries = match self.batch.only_entry() {
             // Most batches have one.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::compat::decode_state;
 use crate::context::Context;
 use crate::inbox::send_child_settled;
-use crate::journal::{Broken, When, in_background, read};
+use crate::journal::{Broken, When, in_background, in_background_again, read};
 use crate::observe::EventKind;
 use crate::session::{Change, End, Settled};
 use crate::state::State;
@@ -203,18 +203,21 @@ impl<C: Context, S: State> Drop for Driver<C, S> {
         }
         // Also if the runtime ends with the run: the process lives, and the session must not stay held
         // until the lease expires.
-        in_background(async move {
-            core.effects_over().await;
-            let Some(journal) = &core.journal else { return };
-            // It may have settled, without a receiver.
-            let settles = core.session(|session| session.settled.is_none())
-                && !core.stop.is_handed_over()
-                && !journal.may_be_lost();
-            if settles && core.record(settled).is_ok() {
-                // A store that fails here leaves a session that looks like a crashed one.
-                let _ = core.commit(When::Now).await;
+        in_background_again(move || {
+            let (core, settled) = (Arc::clone(&core), settled.clone());
+            async move {
+                core.effects_over().await;
+                let Some(journal) = &core.journal else { return };
+                // It may have settled, without a receiver.
+                let settles = core.session(|session| session.settled.is_none())
+                    && !core.stop.is_handed_over()
+                    && !journal.may_be_lost();
+                if settles && core.record(settled).is_ok() {
+                    // A store that fails here leaves a session that looks like a crashed one.
+                    let _ = core.commit(When::Now).await;
+                }
+                let _ = journal.release().await;
             }
-            let _ = journal.release().await;
         });
     }
 }

@@ -155,3 +155,36 @@ fn what_a_runtime_leaves_on_its_way_to_the_store_is_finished() {
         }
     }
 }
+
+/// What a call waits for at the store does not come any more: it is made again, on another runtime. The store
+/// has done it already, or not.
+#[test]
+fn what_waits_for_a_runtime_that_ends_is_begun_again() {
+    for (on, n) in [(On::Append, 1), (On::Append, 2), (On::Release, 1)] {
+        for act in [Act::HangBefore, Act::HangAfter] {
+            let what = format!("{on:?} {n}, done: {}", matches!(act, Act::HangAfter));
+            let at_work = Arc::new(Semaphore::new(0));
+            let rig = Rig::nth(&MemoryStore::new(), on, n, act);
+            let agent = harness(&at_work, false).agent("a", ()).store(rig.clone());
+            let runtime = super::rig::runtime();
+            let entered = runtime.enter();
+            let run = agent.run(Doc::update(), ()).session("s").start();
+            drop(entered);
+            if on == On::Release {
+                runtime.block_on(at_work.acquire()).unwrap().forget();
+                run.cancel();
+            }
+            runtime.block_on(rig.reached());
+            drop(runtime);
+            until(|| rig.count(On::Release) > u64::from(on == On::Release) && is_free(&rig), &what);
+            // The run itself begins once its first entries are in the store.
+            if (on, n) != (On::Append, 1) {
+                let log = log(&rig.memory, "s").now_or_never().unwrap();
+                assert_eq!(log.last().unwrap()["settle"]["end"]["as"], "cancelled", "{what}");
+            }
+            let commits = count(&rig.memory, "s", "commit").now_or_never().unwrap();
+            assert_eq!(commits as u64, if on == On::Release { 1 } else { n - 1 }, "{what}");
+            drop(run);
+        }
+    }
+}
