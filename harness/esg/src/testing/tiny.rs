@@ -54,6 +54,18 @@ pub struct TinyWorker {
     aside: HashMap<UnitKey, Vec<(Arc<str>, Shared)>>,
     killed: Arc<Killed>,
     clock: u64,
+    before_run: BeforeRun,
+}
+
+/// What is called before a step runs.
+struct BeforeRun(Box<Watch>);
+
+type Watch = dyn FnMut(&RunStep<'_>) -> Result<(), ExecError> + Send;
+
+impl std::fmt::Debug for BeforeRun {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("BeforeRun")
+    }
 }
 
 type Shared = Arc<Mutex<Object>>;
@@ -145,7 +157,29 @@ impl TinyWorker {
             aside: HashMap::new(),
             killed: Arc::default(),
             clock: 0,
+            before_run: BeforeRun(Box::new(|_| Ok(()))),
         }
+    }
+
+    /// Calls `watch` before each step, which then fails with its error, as if the worker had broken down.
+    /// Its [twins](Executor::twin) do not.
+    ///
+    /// ```
+    /// use harness_esg::testing::TinyWorker;
+    /// use harness_esg::{Blobs, CodeGraph, ExecError, Program};
+    ///
+    /// let broken = TinyWorker::new().before_run(|_| Err(ExecError::new("it broke down")));
+    /// let program = Program::from_script("x = 1")?;
+    /// assert!(CodeGraph::new(program, broken, Blobs::memory()).replay().is_err());
+    /// # Ok::<(), harness_esg::ProgramError>(())
+    /// ```
+    #[must_use]
+    pub fn before_run(
+        mut self,
+        watch: impl FnMut(&RunStep<'_>) -> Result<(), ExecError> + Send + 'static,
+    ) -> Self {
+        self.before_run = BeforeRun(Box::new(watch));
+        self
     }
 
     fn clear(&mut self) {
@@ -280,6 +314,7 @@ impl Executor for TinyWorker {
 
     fn run(&mut self, request: &RunStep<'_>) -> Result<Ran, ExecError> {
         self.check()?;
+        (self.before_run.0)(request)?;
         let mut turn = Turn::new(self, request.readings.unwrap_or_default());
         let ending = match request.bind {
             Some((name, value)) => turn.bind_json(name, value),

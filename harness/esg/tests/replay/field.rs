@@ -87,6 +87,30 @@ fn names_in_expressions_for_pandas_are_read() {
     assert_eq!(graph.value("mask").unwrap().repr, "[False, False, True]");
 }
 
+/// A figure that stays open is one unit with its axes, and what is drawn later changes both.
+#[test]
+fn a_figure_that_stays_open_is_followed() {
+    let steps = [
+        (
+            "figure",
+            "import matplotlib\nmatplotlib.use('Agg')\nimport matplotlib.pyplot as plt\n\
+             fig, axes = plt.subplots(2, 2)",
+        ),
+        ("draw", "line, = axes[0, 0].plot([1, 2, 3])"),
+        ("title", "axes[0, 1].set_title('one')"),
+        ("count", "count = len(axes[0, 0].lines), fig.axes[1].get_title()"),
+        ("other", "n = 1"),
+    ];
+    let Some(mut graph) = program(&steps) else { return };
+    assert_eq!(edit(&mut graph, "other", "1", "2"), ["other"]);
+    edit(&mut graph, "title", "one", "two");
+    assert_eq!(graph.value("count").unwrap().repr, "(1, 'two')");
+    edit(&mut graph, "draw", "[1, 2, 3])", "[1, 2, 4]); axes[0, 0].plot([1, 2])");
+    assert_eq!(graph.value("count").unwrap().repr, "(2, 'two')");
+    // The step that imports the package runs again in the same worker.
+    edit(&mut graph, "figure", "2, 2", "2, 3");
+}
+
 #[test]
 fn estimators_that_hold_each_other_stay_shared() {
     let steps = [

@@ -85,7 +85,7 @@ class Channels:
 
     looked = ()
 
-    def prints_to(self, streams):
+    def attach(self, streams, tracker):
         pass
 
     def unwritten(self):

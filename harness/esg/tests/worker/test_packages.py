@@ -84,3 +84,18 @@ class PackagesTest(unittest.TestCase):
                         if field == "reads":
                             found &= {"p:import/PIL.press", "p:import/PIL.deep"}
                         self.assertEqual(found, expected, (field, source))
+
+    def test_code_that_a_package_generates_is_its_own(self):
+        plot = (
+            "import dataclasses\n\n@dataclasses.dataclass(frozen=True)\nclass Part:\n    size: int\n\n"
+            "class Figure: pass\n\ndef figure():\n    import shop.backends\n    shop.backends.chosen = 'agg'\n"
+            "    made = {}\n    code = 'def draw(self):\\n    object.__setattr__(self, 1, 2)'\n"
+            "    exec(code, globals(), made)\n    found = Figure()\n    found.draw = made['draw']\n    return found\n"
+        )
+        with tempfile.TemporaryDirectory() as home:
+            put(f"{home}/shop", **{"__init__.py": "", "plot.py": plot, "backends.py": ""})
+            with Worker(path=[home]) as worker:
+                for source in 2 * ["import shop.plot\nf = shop.plot.figure()"]:
+                    reply = worker.run(source)
+                    wrote = sorted(name for name in reply["wrote"] if name[0] in "nmf")
+                    self.assertEqual(wrote, ["n:f", "n:shop"])

@@ -46,6 +46,24 @@ class Grouping(unittest.TestCase):
         self.assertEqual(session.group("h"), ["n:h"])
         self.assertEqual(session.units["n:h"]["refs"], session.units["n:g"]["refs"])
 
+    def test_a_mutable_part_of_a_function_is_seen_to_change(self):
+        for give, change in (
+            ("f.__defaults__ = (ys,)", "del ys[0]"),
+            ("f.__defaults__ = ((1, (ys,)),)", "del ys[0]"),
+            ("f.__kwdefaults__ = {'a': ys}", "del ys[0]"),
+            ("f.__annotations__ = {'a': ys}", "del ys[0]"),
+            ("f.held = ys", "del ys[0]"),
+            ("f.__defaults__ = ([1],)", "f.__defaults__[0].append(2)"),
+            ("f.__kwdefaults__ = {'a': [1]}", "f.__kwdefaults__['a'].append(2)"),
+            ("f.__kwdefaults__ = {'a': 1}", "f.__kwdefaults__['b'] = 2"),
+            ("f.__annotations__ = {'a': [1]}", "f.__annotations__['a'].append(2)"),
+            ("f.held = [1]", "f.held.append(2)"),
+        ):
+            session = fresh("ys = [1, 2]\ndef f(*p, a=0, b=0): pass")
+            token, = session.units["n:f"]["refs"]
+            session.run(give)
+            self.assertIn(token, session.run(change).mutated, (give, change))
+
     def test_tokens_in_a_circle_are_one_unit(self):
         session = fresh("class A: pass\nclass B: pass\nA.other = B\nB.other = A\nclass C: other = A")
         a, b = session.units["n:A"]["refs"][0], session.units["n:B"]["refs"][0]

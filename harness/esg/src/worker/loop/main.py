@@ -51,7 +51,7 @@ def start(hello, fds):
     tracker = Tracker(scratch)
     sys.modules["__main__"] = tracker.main
     channels = Channels(scratch, tracker.namespace, limits)
-    channels.prints_to(streams)
+    channels.attach(streams, tracker)
     for event in tracker.EVENTS:
         channels.events.listen(event, tracker.rebound)
     graph = Graph(tracker.namespace, channels.modules, limits)

@@ -128,9 +128,7 @@ class Tracker:
     EVENTS = ()
 
     def __init__(self, scratch=None):
-        # The location of the user's modules is not needed here, because running functions are not
-        # observed.
-        del scratch
+        self._scratch = None if scratch is None else scratch.rstrip("/") + "/"
         self._ledger = ledger = Ledger()
 
         def namespace_of(main):
@@ -144,6 +142,10 @@ class Tracker:
         # hashing it is slow; each keeps its code alive.
         self._code = None
         self._ran = []
+        # Whether a package is imported, which runs no code of the program.
+        self._apart = False
+        # Whether the program has ever given its names as a whole to other code.
+        self._given = False
         self._stores = {}
         self._changes = {}
         sys.addaudithook(self._audit)
@@ -163,14 +165,34 @@ class Tracker:
             ledger.load(name)
 
     def _audit(self, event, args):
-        if event != "exec" or not self._ledger.active:
+        if event != "exec" or self._apart or not self._ledger.active:
             return
         if type(args[0]) is not CodeType or args[0] is self._code:
             return
+        frame = caller(1)
         # An import runs module code too, with its own globals.
-        if not caller(1).f_code.co_filename.startswith("<frozen importlib"):
+        if not frame.f_code.co_filename.startswith("<frozen importlib") and self._may_be_program(frame):
             self._ran.append(args[0])
             self._runs(args[0])
+
+    def _may_be_program(self, frame):
+        """Whether code that this frame runs may have the program's names: the frame has them itself, or
+        the program has ever given its names as a whole away."""
+        ledger = self._ledger
+        if self._given or ledger.reads.everything or frame.f_globals is ledger.namespace:
+            return True
+        name = dict.get(frame.f_globals, "__name__") if type(frame.f_globals) is dict else None
+        if type(name) is not str or self._scratch is None or frame.f_code.co_filename.startswith(("<", self._scratch)):
+            return True
+        return any(value is ledger.namespace for value in frame.f_locals.values())
+
+    def importing(self):
+        """A package is about to be imported."""
+        self._apart = True
+
+    def imported(self):
+        """It was imported."""
+        self._apart = False
 
     def begin(self, code):
         """Records the bindings, and reports loads from here on.
@@ -193,6 +215,7 @@ class Tracker:
     def end(self):
         """What was read since `begin`, and which names were bound or unbound."""
         reads = self._ledger.end()
+        self._given = self._given or reads.everything
         # The step may have deleted it.
         if _builtins.get("__build_class__") is self._hook:
             _builtins["__build_class__"] = _build_class

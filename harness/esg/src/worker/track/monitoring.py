@@ -88,6 +88,12 @@ class Tracker:
         self._tables.clear()
         self._last = None, {}
 
+    def importing(self):
+        """A package is about to be imported. Its code runs with names of its own."""
+
+    def imported(self):
+        """It was imported."""
+
     def begin(self, code):
         """Records the bindings, and reports loads from here on."""
         if len(self._tables) > _MOST_TABLES:

@@ -49,11 +49,17 @@ def _parts(held):
 
 
 def sign(f):
-    """A cheap signature of a stateless function. Its parts are compared by identity."""
+    """A cheap signature of a function. Its parts are compared by identity."""
     if f.__closure__ or f.__dict__:
         return None
     return (f.__code__, f.__defaults__, f.__doc__, f.__module__, f.__name__, f.__qualname__, f.__globals__,
             *_parts(f.__kwdefaults__ or {}), f.__kwdefaults__ is None, *_parts(f.__annotations__))
+
+
+def _own(f):
+    """What the signature of a function covers. Other mutable objects, in a default or an annotation, may
+    change behind it."""
+    return f, f.__dict__, f.__kwdefaults__, f.__annotations__
 
 
 def unchanged(entry, value):
@@ -106,7 +112,7 @@ def probe(world, entity, value, known=None, keep=False):
         # Parts whose identity counts only if something else refers to them.
         e.ids, e._known = [*walk.order, *(o for o in walk.inside if o not in walk.ordinals())], None
     e.loads = walk.loads() if walk.codes else None
-    if kind == "t" and type(value) is Function:
+    if kind == "t" and type(value) is Function and set(walk.order) <= set(map(id, _own(value))):
         e.sign = sign(value)
     if kind == "m":
         e.value = None

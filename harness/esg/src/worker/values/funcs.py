@@ -50,7 +50,8 @@ class Func(Kind):
         head, kids = [], []
         for f in objs:
             code = f.__code__
-            walk.codes.append(code)
+            if walk.world.is_programs(f):
+                walk.codes.append(code)
             walk.extra(lambda code=code: _dumps(code))
             where = walk.space(f.__globals__)
             cells = f.__closure__ or ()

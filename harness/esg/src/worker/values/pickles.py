@@ -102,7 +102,7 @@ class Load:
     def made_codes(self):
         """The code objects of the restored functions."""
         return [o.__code__ for _, groups in self.levels for g in groups
-                if g.kind.tag == "f" for o in g.objs]
+                if g.kind.tag == "f" for o in g.objs if self.world.is_programs(o)]
 
     # -- reading --------------------------------------------------------------------------
     def end(self, mark):

@@ -57,6 +57,11 @@ class World:
             return True
         return type(o) is dict and type(o.get("__name__")) is str and module_dict(o["__name__"]) is o
 
+    def is_programs(self, function):
+        """Whether it is not code that a package made: it does not belong to the module of one."""
+        space = function.__globals__
+        return space is self.namespace or not self.is_space(space) or self.names.program(space["__name__"])
+
     def spaces(self):
         """The ids of all dicts that may be the namespace of a module."""
         held = {id(_module_dict(m)) for m in list(_modules.values()) if issubclass(type(m), _Module)}

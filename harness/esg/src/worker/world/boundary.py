@@ -11,6 +11,7 @@ import sys
 import types
 
 from _harness.values.compat import FIXED as _IMMUTABLE, FLAGS as _FLAGS, threads
+from _harness.world.left import Left
 from _harness.world.traits import uses
 
 _loaded = sys.modules
@@ -29,6 +30,7 @@ class Boundary:
     def __init__(self, events, files, strict):
         self.events = events
         self.files = files
+        self.left = Left(events, files)
         # Whether state inside packages is compared, and what their imports do is the step's.
         self.strict = strict
         # Where packages are. Every other entry of `sys.path` is the program's.
@@ -72,12 +74,14 @@ class Boundary:
         before, streams = _threads(), self.streams
         mark = streams.mark("stderr") if streams is not None else 0
         events.running = False
+        self.left.begin()
         for notify in self.importing:
             notify()
         try:
             return real(name, import_)
         finally:
             events.running = True
+            self.left.end()
             if streams is not None:
                 # Such as that a cache is made, which no second import does.
                 streams.forget("stderr", mark)

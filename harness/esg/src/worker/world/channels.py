@@ -83,9 +83,12 @@ class Channels:
         self._pending = set()
         self._code = None
 
-    def prints_to(self, streams):
-        """The streams that steps and imports write to."""
-        self.modules.boundary.streams = streams
+    def attach(self, streams, tracker):
+        """The streams that steps and imports write to, and what tracks the code that runs."""
+        boundary = self.modules.boundary
+        boundary.streams = streams
+        boundary.importing.append(tracker.importing)
+        boundary.imported.append(tracker.imported)
 
     def unwritten(self):
         """A block in which values leave. What open files have in their buffers is not written."""
@@ -183,6 +186,8 @@ class Channels:
                 watch.report(f"lists {full}", line)
         for what in self.files.tree.special:
             watch.report(what)
+        for rel, line in self.files.uses_left:
+            watch.report(f"uses what an import left: {rel}", line)
         for full, line in self.files.writes_outside:
             watch.report(f"writes {full}", line)
         for what in self.events.failures:

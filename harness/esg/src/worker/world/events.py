@@ -22,6 +22,8 @@ class Events:
         # The frame that caused the current event.
         self.frame = None
         self.failures = []
+        # Gets what packages do while they are imported, if set.
+        self.aside = None
         # Dictionaries of scratch modules, whose code belongs to the program too.
         self.programs = {}
         self._handlers = {}
@@ -50,6 +52,11 @@ class Events:
 
         def hook(event, args):
             if not self.running or self.busy:
+                if self.aside is not None:
+                    try:
+                        self.aside(event, args)
+                    except _Any as failure:
+                        self.failures.append(f"{event}: {failure!r}")
                 return
             handler = handlers.get(event, unknown)
             if handler is unknown:

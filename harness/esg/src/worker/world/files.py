@@ -48,6 +48,9 @@ class Files:
         # Called when a relative path is used.
         self.on_cwd = lambda: None
         self.handles = {}
+        # Files of the environment in the tree.
+        self.left = None
+        self.uses_left = []
         self.begin()
 
     # One step.
@@ -60,6 +63,7 @@ class Files:
         self.listings = set()
         self.outside = {}
         self.writes_outside = []
+        self.uses_left = []
         self.active = False
         self.stirred = False
         self.before = self.tree.entries
@@ -125,6 +129,8 @@ class Files:
             if full is not None:
                 self._look_outside(full)
             return None
+        if rel in self.tree.left and self.left.used(rel):
+            return rel
         self.active = True
         if rel != ".":
             self.first.setdefault(rel, kind)
@@ -138,6 +144,8 @@ class Files:
             if full is not None:
                 self._write_outside(full)
             return
+        if rel in self.tree.left and self.left.used(rel, True):
+            return
         self.active = self.stirred = True
         was = self.before.get(rel)
         plain = was is None or was.kind == "file"
@@ -150,6 +158,8 @@ class Files:
             if full is not None:
                 self._write_outside(full)
             return None
+        if rel in self.tree.left and self.left.used(rel, True):
+            return rel
         self.active = self.stirred = True
         if rel != ".":
             self.first.setdefault(rel, "read")
@@ -167,6 +177,7 @@ class Files:
             if full is not None:
                 self._write_outside(full)
             return
+        self.tree.left.discard(rel)
         was = self.before.get(rel)
         plain = was is None or was.kind != "directory"
         self.first.setdefault(rel, "replaced" if plain else "read")

@@ -96,10 +96,12 @@ class Loading:
         submodules = self.submodules
         if submodules.loading() or not _by_package():
             return submodules.load(real, name, import_)
-        before = set(_loaded)
+        before, left = set(_loaded), self.boundary.left
+        left.begin()
         try:
             return submodules.load(real, name, import_, False)
         finally:
+            left.end()
             submodules.lazy.update(one for one in _loaded if one not in before)
 
     def _load_package(self, real, name, import_):

@@ -4,6 +4,7 @@ events.
 
 import os
 import sys
+from functools import partial
 
 from _harness.values.compat import frame_of
 from _harness.values import standins
@@ -125,9 +126,9 @@ class Paths:
             if hasattr(os, name):
                 self._looking(name, getattr(os, name), name not in ("lstat", "readlink"))
         real_listdir = os.listdir
-        put(os, "listdir", lambda path=None: _sorted(real_listdir(path)))
+        put(os, "listdir", lambda path=None: files.left.visible(path, _sorted(real_listdir(path))))
         real_scandir = os.scandir
-        put(os, "scandir", lambda path=None: Scan(real_scandir(path)))
+        put(os, "scandir", lambda path=None: Scan(real_scandir(path), partial(files.left.visible, path)))
         real_open = os.open
 
         def open_(path, flags, mode=0o777, *, dir_fd=None):
@@ -186,9 +187,10 @@ class Paths:
 class Scan:
     """The result of `os.scandir`, sorted by name."""
 
-    def __init__(self, real):
+    def __init__(self, real, visible):
         with real:
-            self._items = iter(_sorted(real, key=lambda item: item.name))
+            items = {item.name: item for item in real}
+        self._items = iter([items[name] for name in visible(_sorted(items))])
 
     def __iter__(self):
         return self

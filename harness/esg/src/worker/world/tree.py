@@ -46,6 +46,8 @@ class Tree:
         self.scratch = scratch
         self.limit = limit
         self.entries = {}
+        # What belongs to the environment, see `Left`.
+        self.left = set()
         # What entries cannot represent: "hard link a", "special file b".
         self.special = []
         self.rescan()
@@ -87,13 +89,28 @@ class Tree:
                 continue
             for item in found:
                 rel = prefix + item.name
+                if rel in self.left:
+                    if item.is_dir(follow_symlinks=False):
+                        pending.append((rel + "/", item.path))
+                    continue
                 entry = self._entry(rel, item.path, old.get(rel))
                 if entry is None:
                     continue
                 tree[rel] = entry
+                if prefix[:-1] in self.left:
+                    self._own(prefix[:-1], tree)
                 if entry.kind == "directory":
                     pending.append((rel + "/", item.path))
         return tree
+
+    def _own(self, rel, tree):
+        """A directory that an import left has something of the program in it."""
+        while rel in self.left:
+            self.left.discard(rel)
+            entry = self._entry(rel, self.full(rel), None)
+            if entry is not None:
+                tree[rel] = entry
+            rel = rel.rpartition("/")[0]
 
     def _entry(self, rel, full, was):
         try:
@@ -203,13 +220,14 @@ class Tree:
         except OSError:
             return
         if stat.S_ISDIR(mode):
-            for path in sorted(self.entries, reverse=True):
+            for path in sorted({*self.entries, *self.left}, reverse=True):
                 if path.startswith(rel + "/"):
                     self.remove(path)
             os.rmdir(full)
         else:
             os.unlink(full)
         self.entries.pop(rel, None)
+        self.left.discard(rel)
 
     def _refresh(self, rel):
         """Scans a path that the worker changed, and the directories above it."""
