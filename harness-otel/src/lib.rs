@@ -60,7 +60,8 @@
 //! calls, which then cost nothing.
 //!
 //! Prompts, replies, arguments, results, questions, answers and messages of errors are not exported.
-//! Errors have their kind. [`Builder::content`] exports the messages of model calls, and the arguments and
+//! Errors have their kind, and items of a step the key that it [declares](harness::declare::NeedsItemBody::key),
+//! if it does. [`Builder::content`] exports the messages of model calls, and the arguments and
 //! results of tool calls; they, and what spans of other crates contain, can be
 //! [redacted](Builder::redact).
 //!

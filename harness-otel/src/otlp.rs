@@ -133,3 +133,37 @@ impl Wire {
         }
     }
 }
+
+#[cfg(all(test, feature = "http", feature = "grpc"))]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use tracing_subscriber::Registry;
+
+    use super::*;
+    use crate::Telemetry;
+
+    /// Why no exporter is made.
+    fn refused(builder: crate::Builder) -> Option<String> {
+        builder.layer::<Registry>().err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn without_tls_an_address_that_needs_it_is_refused_and_the_feature_is_named() {
+        for endpoint in ["https://me:canary@host:4318/", "HTTPS://host"] {
+            let error = checked(endpoint, Some("`http://`")).unwrap_err().to_string();
+            assert!(error.contains("`http://`") && !error.contains("canary"), "{error}");
+            assert_eq!(checked(endpoint, None).unwrap(), endpoint.trim_end_matches('/'));
+        }
+        let builder = || Telemetry::builder("test");
+        for (builder, builtin, feature) in [
+            (builder().http("https://localhost:1"), cfg!(feature = "http-tls"), "`http-tls`"),
+            (builder().grpc("https://localhost:1"), cfg!(feature = "grpc-tls"), "`grpc-tls`"),
+        ] {
+            match refused(builder) {
+                Some(error) => assert!(!builtin && error.contains(feature), "{error}"),
+                None => assert!(builtin, "{feature} is not built in"),
+            }
+        }
+    }
+}

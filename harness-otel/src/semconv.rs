@@ -106,6 +106,8 @@ pub const STEP: &str = "harness.step.name";
 pub const POSITION: &str = "harness.step.position";
 /// The item of a step.
 pub const ITEM: &str = "harness.item.index";
+/// What the item is called; of a tool loop's, the id of the call.
+pub const ITEM_KEY: &str = "harness.item.key";
 /// The attempt that opened the span.
 pub const ATTEMPT: &str = "harness.step.attempt";
 /// What came of a step, an item or a tool call.
@@ -173,6 +175,7 @@ pub(crate) fn attribute(span: &str, field: &str, names: Names) -> Option<&'stati
         (_, "step") => STEP,
         (_, "position") => POSITION,
         (_, "item") => ITEM,
+        (_, "item_key") => ITEM_KEY,
         (_, "attempt") => ATTEMPT,
         (_, "outcome") => OUTCOME,
         (_, "next") => NEXT,

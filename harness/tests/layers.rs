@@ -50,7 +50,7 @@ const ROOMS: &[(&str, &[&[&str]])] = &[
         "run",
         &[
             &["conclusion", "elsewhere", "error", "outcome::child", "parent", "stop", "transition"],
-            &["call_error", "reports", "slots", "spans"],
+            &["call_error", "keys", "reports", "slots", "spans"],
             &["breakpoints", "core", "outcome"],
             &["effects", "publish", "timers"],
             &["outcome::request"],

@@ -63,8 +63,15 @@ pub(crate) async fn sessions(
     let found = shared.sessions.list(&search.filter(), after.as_deref(), ROWS).await?;
     let SessionPage { rows, next, .. } = found;
     let matching = |row: &SessionRow| row.session.as_str().starts_with(&*prefix);
-    // The list is in the order of the ids: what follows on the last one that matches does not.
-    let next = next.filter(|_| rows.last().is_some_and(matching));
+    // The list is in the order of the ids: what follows on the last one that matches does not. That the
+    // page ends with one says nothing about the next row.
+    let next = match next.filter(|_| rows.last().is_some_and(matching)) {
+        Some(next) if !prefix.is_empty() => {
+            let ahead = shared.sessions.list(&search.filter(), Some(&next), 1).await?;
+            ahead.rows.first().is_some_and(matching).then_some(next)
+        }
+        next => next,
+    };
     let rows: Vec<_> = rows.into_iter().filter(matching).collect();
     let body = html! {
         header class="title" { h1 { "Sessions" } }
@@ -127,6 +134,10 @@ fn form(path: &str, search: &Search) -> Markup {
                     } }
             }
             button type="submit" { "Search" }
+            p class="hint" {
+                @if path == "/" { "The beginning of an id finds sessions, in upper and lower case as they are written. " }
+                "An agent is found by its whole name."
+            }
         }
     }
 }

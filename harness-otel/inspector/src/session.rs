@@ -8,7 +8,7 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{Html, IntoResponse, Response};
 use harness::Interrupt;
 use harness::inspect::Phase;
-use harness::inspect::report::{Links, Report, visible};
+use harness::inspect::report::{Links, Report, value_html, visible};
 use maud::{Markup, PreEscaped, html};
 use serde::Deserialize;
 
@@ -59,21 +59,21 @@ pub(crate) fn rendered(
     let versions = format!("{}&program=", with("/session/version", &[("id", id)]));
     let versions = cfg!(feature = "code").then_some(&*versions);
     let links = Links { entries: Some(&entries), versions };
+    let sections = report.to_html_sections(links);
     let body = html! {
         div data-events=(with("/session/events", &[("id", id)])) {
             header class="title" data-part="title" {
                 div {
                     p class="lead" { "Session of agent " (visible(status.agent.as_str())) }
                     h1 { bdi { (visible(id)) } }
-                }
-                (badge(status.phase))
-                @if status.phase == Phase::Running && status.holder.is_none() {
-                    span class="badge failed" { "no process holds it" }
+                    (badge(status.phase))
+                    @if status.phase == Phase::Running && status.holder.is_none() {
+                        span class="badge failed" { "no process holds it" }
+                    }
                 }
             }
-            p class="links" {
-                a href=(with("/session/report", &[("id", id), ("form", "html")])) { "Report as a page" }
-                a href=(with("/session/report", &[("id", id), ("form", "md")])) { "Report as Markdown" }
+            div class="links" {
+                nav aria-label="Parts of this page" data-part="parts" { (parts(shared, report, &sections)) }
                 span class="live" role="status" { "loaded" }
             }
             div data-part="notice" {
@@ -87,7 +87,7 @@ pub(crate) fn rendered(
                 @for asked in &status.questions { (question(shared, id, asked, unread)) }
             }
             div data-part="report" {
-                (PreEscaped(report.to_html_sections(links)))
+                (PreEscaped(&sections))
                 (children(report))
             }
             @if shared.answers {
@@ -96,6 +96,34 @@ pub(crate) fn rendered(
         }
     };
     page(shared, &visible(id), Tab::Sessions, body)
+}
+
+/// Links to the sections of the page, for a keyboard and for a long page.
+fn parts(shared: &Shared, report: &Report, sections: &str) -> Markup {
+    // What a session holds is escaped: it has no quotes.
+    let is_there = |place: &str| sections.contains(&format!("id=\"{place}\""));
+    let status = &report.status;
+    let parts = [
+        (!status.questions.is_empty(), "ask", "Answer"),
+        (true, "h-loop", "Loop"),
+        (!report.items.is_empty(), "h-items", "Items"),
+        (!report.questions.is_empty(), "h-questions", "Questions"),
+        (!report.failures.is_empty(), "h-failures", "Failures"),
+        (is_there("h-talk-0"), "h-talk-0", "Conversation"),
+        (is_there("h-program-0"), "h-program-0", "Code steps"),
+        (true, "h-timeline", "Timeline"),
+        (true, "h-state", "State"),
+        (!status.children.is_empty(), "h-children", "Children"),
+        (shared.answers, "h-operate", "Operate"),
+    ];
+    let file = |form| with("/session/report", &[("id", status.session.as_str()), ("form", form)]);
+    html! { ul class="parts-of" {
+        @for (_, place, name) in parts.iter().filter(|(there, _, _)| *there) {
+            li { a href={ "#" (place) } { (name) } }
+        }
+        li { a href=(file("html")) { "Report as a page" } }
+        li { a href=(file("md")) { "Report as Markdown" } }
+    } }
 }
 
 /// What changes with the questions that wait.
@@ -138,8 +166,10 @@ fn question(
                 @if let Some(item) = asked.item { ", item " (item) }
                 ", " (since(asked.asked_at))
                 @if let Some(expires) = asked.expires_at { "; expires at " (expires) } }
-            (json(&asked.question))
-            @if shared.answers {
+            @let asked_about = html! { div class="asked" { (PreEscaped(value_html(&asked.question))) } };
+            @if !shared.answers { (asked_about) }
+            @if shared.answers { div class="parts" {
+                (asked_about)
                 form method="post" action="/session/answer" {
                     @if let Some(unread) = unread {
                         p class="notice bad" role="alert" { (visible(unread.why)) }
@@ -147,22 +177,14 @@ fn question(
                     (hidden(shared, session))
                     input type="hidden" name="interrupt" value=(asked.id.to_string());
                     (fields(&asked.answer_schema, &given, &id))
-                    (by(shared, &id, unread.map(|it| it.sent)))
-                    div { button type="submit" { "Answer" } }
+                    div class="send" {
+                        (by(shared, &id, unread.map(|it| it.sent)))
+                        div { button type="submit" { "Answer" } }
+                    }
                 }
-            }
+            } }
         }
     }
-}
-
-/// A value, pretty and bounded.
-fn json(value: &serde_json::Value) -> Markup {
-    const MOST: usize = 16_000;
-    let text = serde_json::to_string_pretty(value).unwrap_or_default();
-    let end = text.char_indices().nth(MOST).map_or(text.len(), |(end, _)| end);
-    html! { pre dir="auto" tabindex="0" {
-        (visible(&text[..end])) @if end < text.len() { "… (" (text.len()) " bytes)" }
-    } }
 }
 
 pub(crate) fn hidden(shared: &Shared, session: &str) -> Markup {

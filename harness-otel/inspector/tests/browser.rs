@@ -66,6 +66,8 @@ async fn a_person_approves_a_refund_in_the_page_and_sees_it_paid() {
         .for_element(Locator::XPath("//p[contains(., 'paid 500 cents for o-7')]"))
         .await
         .unwrap();
+    let done = text(&browser, "#e11 .what").await;
+    assert!(done.ends_with("of item 0: ok: paid 500 cents for o-7"), "{done}");
     assert!(browser.find(Locator::Css(".ask")).await.is_err(), "nothing waits");
     picture(&browser, "ended").await;
     browser.find(Locator::Css("#e2 a")).await.unwrap().click().await.unwrap();

@@ -183,6 +183,7 @@ async fn items_in_parallel_have_spans_of_their_own() {
         .steps(|define, Each::Each| {
             define
                 .each(|_, _| async move { Ok(vec![0_u32, 1, 2]) })
+                .key(|n| format!("part {n}"))
                 .concurrency(3)
                 .run(|item: u32, _view, cx: Cx<()>| async move {
                     tokio::task::yield_now().await;

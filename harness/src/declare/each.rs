@@ -10,8 +10,8 @@ use crate::context::Context;
 use crate::graph::Kind;
 use crate::state::{State, Stored};
 use crate::step::{
-    Action, Cx, EachBody, Failure, ItemBody, ItemEnd, StepError, StepResult, View, decoded,
-    item_body, merged, plan_body,
+    Action, Cx, EachBody, Failure, ItemBody, ItemEnd, KeyBody, StepError, StepResult, View,
+    decoded, item_body, key_body, merged, plan_body,
 };
 
 use super::About;
@@ -25,6 +25,7 @@ const CONCURRENCY: usize = 8;
 #[must_use = "a step with items needs a body: `.run(..)`"]
 pub struct NeedsItemBody<C: Context, S: State, St, I> {
     plan: Plan<C, S>,
+    key: Option<KeyBody>,
     concurrency: usize,
     at: At,
     types: About<(St, I)>,
@@ -46,13 +47,36 @@ where
         Fut: Future<Output = Result<Vec<I>, StepError>> + Send + 'static,
     {
         let plan = plan_body(items);
-        Self { plan, concurrency: CONCURRENCY, at, types: PhantomData }
+        Self { plan, key: None, concurrency: CONCURRENCY, at, types: PhantomData }
     }
 
     /// How many items are at work at a time: at least 1, and 8 without this. An item that waits for
     /// an answer, or for its next try, is not at work.
     pub fn concurrency(mut self, items: usize) -> Self {
         self.concurrency = items.max(1);
+        self
+    }
+
+    /// What an item is called in the [events](crate::observe::Event::item_key) and spans of a run: the
+    /// name of a file, the id of an order. Observers may pass it on, so it holds nothing secret. Its
+    /// first 256 characters are kept.
+    ///
+    /// ```
+    /// # use harness::prelude::*;
+    /// # #[derive(State, Clone, Debug, Default, Serialize, Deserialize)] struct Files { names: Vec<String>, bytes: u64 }
+    /// # #[derive(StepId, Clone, Debug, PartialEq, Eq)] enum Step { Measure }
+    /// # let harness = Harness::<(), Files>::builder("files").start(Step::Measure).steps(|define, step| match step {
+    /// Step::Measure => define
+    ///     .each(|files: View<Files>, _cx| async move { Ok(files.names.clone()) })
+    ///     .key(|name| name.clone())
+    ///     .run(|name, _files, _cx| async move { Ok(name.len() as u64) })
+    ///     .fold(|_files, sizes| Ok(Files::update().bytes(sizes.iter().sum())))
+    ///     .end(),
+    /// # }).build();
+    /// # assert!(harness.is_ok());
+    /// ```
+    pub fn key(mut self, key: impl Fn(&I) -> String + Send + Sync + 'static) -> Self {
+        self.key = Some(key_body(key));
         self
     }
 
@@ -64,8 +88,8 @@ where
         F: Fn(I, View<S>, Cx<C>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<T, StepError>> + Send + 'static,
     {
-        let Self { plan, concurrency, at, .. } = self;
-        NeedsFold { plan, run: item_body(body), concurrency, at, types: PhantomData }
+        let Self { plan, key, concurrency, at, .. } = self;
+        NeedsFold { plan, run: item_body(body), key, concurrency, at, types: PhantomData }
     }
 }
 
@@ -75,6 +99,7 @@ where
 pub struct NeedsFold<C: Context, S: State, St, T> {
     plan: Plan<C, S>,
     run: ItemBody<C, S>,
+    key: Option<KeyBody>,
     concurrency: usize,
     at: At,
     types: About<(St, T)>,
@@ -114,8 +139,8 @@ impl<C: Context, S: State, St, T: Stored + 'static> NeedsFold<C, S, St, T> {
     where
         F: Fn(View<S>, Vec<ItemEnd>) -> Result<Vec<S::Update>, StepError> + Send + Sync + 'static,
     {
-        let Self { plan, run, concurrency, at, .. } = self;
-        let each = EachBody { plan, run, fold: Box::new(fold), concurrency, collects };
+        let Self { plan, run, key, concurrency, at, .. } = self;
+        let each = EachBody { plan, run, fold: Box::new(fold), key, concurrency, collects };
         NeedsThenEndOrRoute::new(Kind::Each, Action::Each(each), at)
     }
 }

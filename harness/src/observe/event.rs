@@ -43,6 +43,10 @@ pub struct Event {
     /// The item, from 0, in a step that has items.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub item: Option<u32>,
+    /// What that item is called, if its step [says](crate::declare::NeedsItemBody::key) it. Items are recorded
+    /// once, so that in all runs `position` and `item` are those of the same one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub item_key: Option<Arc<str>>,
     /// The attempt at that entry, from 1. 0 for an event of the whole run.
     pub attempt: u32,
     /// The last entry of the session's log, once the event is logged.

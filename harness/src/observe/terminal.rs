@@ -257,6 +257,7 @@ mod tests {
             step: None,
             position: crate::id::Position(0),
             item: None,
+            item_key: None,
             attempt: 0,
             seq: None,
             bytes: None,

@@ -19,6 +19,7 @@ use crate::state::Schema;
 use crate::step::{EffectScope, Ids, Place, StepError};
 
 use super::elsewhere::Elsewhere;
+use super::keys::ItemKeys;
 use super::parent::Parent;
 use super::slots::{Slots, StaysOpen, Work};
 use super::spans::Spans;
@@ -41,6 +42,7 @@ pub(crate) struct RunCore {
     /// Whether a worker runs it.
     pub(crate) worker: bool,
     live: Mutex<Live>,
+    pub(super) item_keys: ItemKeys,
     /// What the turn may spend.
     pub(super) budget: OnceLock<Budget>,
     pub(super) effect_ended: Notify,
@@ -81,6 +83,7 @@ impl RunCore {
             elsewhere,
             worker,
             live,
+            item_keys: ItemKeys::default(),
             budget,
             effect_ended,
         }

@@ -257,6 +257,9 @@ impl<C: Context, S: State> Driver<C, S> {
                 Some((place, item))
             });
             let Some((place, item)) = entered else { continue };
+            if !self.core.is_silent() {
+                self.core.item_keys.note(each.key.as_ref(), place, &item);
+            }
             self.core.publish_fired(place);
             self.core.publish(Some(place), || EventKind::StepStarted);
             let (view, cx) = (self.view(), self.cx(place));

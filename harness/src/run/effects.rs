@@ -68,8 +68,8 @@ impl Effects for RunCore {
         spent
     }
 
-    fn begin_call(&self, place: Place, model: &str) -> (CallId, Span) {
-        let call = self.call_id(place);
+    fn begin_call(&self, place: Place, id: Option<CallId>, model: &str) -> (CallId, Span) {
+        let call = id.unwrap_or_else(|| self.call_id(place));
         self.publish(Some(place), || EventKind::CallStarted {
             call: call.clone(),
             model: model.to_owned(),
@@ -89,11 +89,11 @@ impl Effects for RunCore {
         self.publish(Some(place), || super::reports::call_ended(call, ended));
     }
 
-    fn recorded_call(&self, place: Place, model: &str, reply: &Reply) {
+    fn recorded_call(&self, place: Place, id: Option<CallId>, model: &str, reply: &Reply) {
         if self.is_silent() {
             return;
         }
-        let call = self.call_id(place);
+        let call = id.unwrap_or_else(|| self.call_id(place));
         self.publish(Some(place), || super::reports::call_recorded(call, model, reply));
     }
 

@@ -25,6 +25,7 @@ mod elsewhere;
 mod error;
 mod handle;
 mod input;
+mod keys;
 mod outcome;
 mod parent;
 mod publish;

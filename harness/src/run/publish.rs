@@ -9,49 +9,58 @@ use crate::step::Place;
 
 use super::core::RunCore;
 
+/// Where an event happened, and the key of the item.
+type At = (Option<Place>, Option<Arc<str>>);
+
 impl RunCore {
     /// Publishes an event, if there are observers.
     pub(crate) fn publish(&self, place: Option<Place>, kind: impl FnOnce() -> EventKind) {
         if !self.is_silent() {
-            self.publish_as(place, None, kind());
+            self.publish_as((place, self.key_at(place)), None, kind());
         }
+    }
+
+    fn key_at(&self, place: Option<Place>) -> Option<Arc<str>> {
+        self.item_keys.at(place?)
     }
 
     /// Publishes an event of what was recorded last: once it is in the log, where there is one.
     pub(crate) fn publish_recorded(self: &Arc<Self>, place: Place, kind: EventKind) {
+        let at = (Some(place), self.key_at(Some(place)));
         match &self.journal {
             Some(journal) => {
                 let core = Arc::clone(self);
                 journal.notify(|bytes| {
-                    Box::new(move |seq| core.publish_as(Some(place), Some((seq, bytes)), kind))
+                    Box::new(move |seq| core.publish_as(at, Some((seq, bytes)), kind))
                 });
             }
-            None => self.publish_as(Some(place), None, kind),
+            None => self.publish_as(at, None, kind),
         }
     }
 
     /// Publishes a part of a reply.
     pub(crate) fn publish_token(&self, place: Place, kind: EventKind) {
-        let event = self.event(Some(place), None, kind);
+        let at = (Some(place), self.key_at(Some(place)));
+        let event = self.event(at, None, kind);
         self.fanout.publish_token(event);
     }
 
-    /// `stored` is the entry with its size in bytes.
-    fn publish_as(&self, place: Option<Place>, stored: Option<(Seq, u64)>, kind: EventKind) {
+    /// `at` is where it happened, with the key of the item; `stored` the entry with its size in bytes.
+    fn publish_as(&self, at: At, stored: Option<(Seq, u64)>, kind: EventKind) {
         if let Some(spans) = &self.spans {
-            let name = place.map(|at| &*self.wiring().nodes[at.step].name);
-            spans.on(place, name, stored, &kind);
+            let name = at.0.map(|at| &*self.wiring().nodes[at.step].name);
+            spans.on((at.0, at.1.as_deref()), name, stored, &kind);
             if self.fanout.is_silent() {
                 return;
             }
         }
-        let event = self.event(place, stored, kind);
+        let event = self.event(at, stored, kind);
         self.fanout.publish(event);
     }
 
     fn event(
         &self,
-        place: Option<Place>,
+        (place, item_key): At,
         stored: Option<(Seq, u64)>,
         kind: EventKind,
     ) -> impl FnOnce(u64) -> Event {
@@ -68,6 +77,7 @@ impl RunCore {
             step,
             position: at.position,
             item: at.item,
+            item_key,
             attempt: at.attempt,
             seq: stored.map(|(seq, _)| seq),
             bytes: stored.map(|(_, bytes)| bytes),

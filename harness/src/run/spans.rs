@@ -180,10 +180,10 @@ impl Spans {
         self.open().tools.get(&key).cloned().unwrap_or_else(Span::none)
     }
 
-    /// An event of the run. `name` is the current step's.
+    /// An event of the run, and the key of its item. `name` is the current step's.
     pub(super) fn on(
         &self,
-        place: Option<Place>,
+        (place, item_key): (Option<Place>, Option<&str>),
         name: Option<&str>,
         stored: Option<(Seq, u64)>,
         kind: &EventKind,
@@ -207,7 +207,7 @@ impl Spans {
         let closed = match kind {
             EventKind::StepStarted => {
                 if !open.steps.contains_key(&key) {
-                    let span = self.begin(&open, place, name.unwrap_or_default());
+                    let span = self.begin(&open, (place, item_key), name.unwrap_or_default());
                     open.steps.insert(key, span);
                 }
                 None
@@ -263,7 +263,7 @@ impl Spans {
         }
     }
 
-    fn begin(&self, open: &Open, place: Place, name: &str) -> Span {
+    fn begin(&self, open: &Open, (place, key): (Place, Option<&str>), name: &str) -> Span {
         match place.item {
             None => info_span!(
                 target: "harness",
@@ -286,6 +286,7 @@ impl Spans {
                 step = name,
                 position = whole(place.position.0),
                 item = whole(item),
+                item_key = key,
                 attempt = whole(place.attempt),
                 outcome = Empty,
                 error_kind = Empty,

@@ -9,6 +9,16 @@ use crate::store::FormerHolder;
 
 use super::children::{ChildAt, ChildDone, KnownChild};
 
+/// What the keys of the effects of a replay of code steps begin with; a number follows.
+#[cfg(feature = "code")]
+pub(crate) const REPLAY: &str = "replay/";
+
+/// Whether an effect has a key of a replay.
+#[cfg(all(feature = "code", feature = "report"))]
+pub(crate) fn is_replay(key: &str) -> bool {
+    key.strip_prefix(REPLAY).is_some_and(|nth| nth.parse::<u32>().is_ok())
+}
+
 /// Effects by their key.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]

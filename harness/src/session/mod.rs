@@ -48,6 +48,10 @@ pub(crate) use codec::{check_ops, check_value};
 pub(crate) use cursor::{Cursor, Kept};
 pub use digest::Digest;
 pub(crate) use digest::Salt;
+#[cfg(feature = "code")]
+pub(crate) use effects::REPLAY;
+#[cfg(all(feature = "code", feature = "report"))]
+pub(crate) use effects::is_replay;
 pub(crate) use effects::{EffectRecord, EffectTable};
 pub use end::{End, Settled};
 pub use error::{EntryError, MAX_ENTRY, ReplayError};

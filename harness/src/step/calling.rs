@@ -9,8 +9,8 @@ use tracing::Instrument as _;
 
 use crate::context::Context;
 use crate::llm::{
-    CallCx, Delta, Llm, LlmError, LlmErrorKind, Meter, Open, Reply, Request, Spend, TimeoutPhase,
-    ToolSet, Transcript, Usage,
+    CallCx, CallId, Delta, Llm, LlmError, LlmErrorKind, Meter, Open, Reply, Request, Spend,
+    TimeoutPhase, ToolSet, Transcript, Usage,
 };
 
 use super::effects::CallEnd;
@@ -43,6 +43,7 @@ const GRACE: Duration = Duration::from_secs(1);
 pub struct Calling<'a, L: ?Sized> {
     model: &'a L,
     scope: Scope,
+    id: Option<CallId>,
     within: Option<Duration>,
     streamed: bool,
 }
@@ -62,7 +63,7 @@ impl<C: Context> Cx<C> {
     /// }
     /// ```
     pub fn llm<'a, L: Llm + ?Sized>(&self, model: &'a L) -> Calling<'a, L> {
-        Calling { model, scope: self.here(), within: None, streamed: false }
+        Calling { model, scope: self.here(), id: None, within: None, streamed: false }
     }
 }
 
@@ -77,6 +78,14 @@ impl<'a, L: Llm + ?Sized> Calling<'a, L> {
     /// Streams also if no observer wants tokens, for providers that drop long calls without traffic.
     pub fn streamed(mut self) -> Self {
         self.streamed = true;
+        self
+    }
+
+    /// Sets the id of the call, for those who write it down. An id that a later attempt sets again is that
+    /// of the same call.
+    #[cfg(feature = "code")]
+    pub(crate) fn with_id(mut self, id: impl Into<CallId>) -> Self {
+        self.id = Some(id.into());
         self
     }
 
@@ -121,7 +130,8 @@ impl<'a, L: Llm + ?Sized> Calling<'a, L> {
         let Scope { effects, place } = &self.scope;
         let id = self.model.id();
         let name = id.to_string();
-        let ((call, span), began) = (effects.begin_call(*place, &name), Instant::now());
+        let ((call, span), began) =
+            (effects.begin_call(*place, self.id.clone(), &name), Instant::now());
         effects.request(&span, &request);
         let charged = Arc::new(Charge { scope: self.scope.clone(), spends: Mutex::default() });
         let mut cx = CallCx::detached().with_id(call.clone()).with_meter(charged.clone());
@@ -308,7 +318,8 @@ impl<L: Llm + ?Sized> Ask for Recorded<'_, L> {
             let scope = &self.calling.scope;
             if let Some(reply) = once::recorded::<Reply>(scope, &key)? {
                 let model = self.calling.model.id().to_string();
-                scope.effects.recorded_call(scope.place, &model, &reply);
+                let id = self.calling.id.clone();
+                scope.effects.recorded_call(scope.place, id, &model, &reply);
                 return Ok(reply);
             }
             let reply = self.calling.request(request).await?;

@@ -23,6 +23,8 @@ pub(crate) struct EachBody<C: Context, S: State> {
     pub(crate) run: ItemBody<C, S>,
     /// Makes updates of what came of all of them, in the order of the items.
     pub(crate) fold: FoldBody<S>,
+    /// What an item is called, if the step says it.
+    pub(crate) key: Option<KeyBody>,
     /// How many items are at work at a time.
     pub(crate) concurrency: usize,
     /// Whether the fold gets the failures too, instead of the step failing.
@@ -33,6 +35,8 @@ type PlanBody<C, S> =
     Box<dyn Fn(View<S>, Cx<C>) -> BoxFuture<Result<Vec<Value>, StepError>> + Send + Sync>;
 pub(crate) type ItemBody<C, S> =
     Arc<dyn Fn(Value, View<S>, Cx<C>) -> BoxFuture<Result<Value, StepError>> + Send + Sync>;
+/// `None` if the item does not decode.
+pub(crate) type KeyBody = Arc<dyn Fn(&Value) -> Option<String> + Send + Sync>;
 pub(crate) type FoldBody<S> = Box<
     dyn Fn(View<S>, Vec<ItemEnd>) -> Result<Vec<<S as State>::Update>, StepError> + Send + Sync,
 >;
@@ -77,6 +81,13 @@ where
             encoded(&body(item, state, cx).await?, "result of item", at)
         })
     })
+}
+
+/// What an item that is given as JSON is called.
+pub(crate) fn key_body<I: Stored + 'static>(
+    key: impl Fn(&I) -> String + Send + Sync + 'static,
+) -> KeyBody {
+    Arc::new(move |item| Some(key(&of_json::<I, _>(item.clone()).ok()?)))
 }
 
 fn encoded<T: Stored>(value: &T, what: &str, at: usize) -> Result<Value, StepError> {

@@ -197,16 +197,16 @@ pub(crate) trait Effects: Send + Sync {
         let _ = place;
         Span::none()
     }
-    /// Creates the id of a model call: the op id, and the count of calls at the position.
+    /// A model call begins. Without an id it gets one: the op id, and the count of calls at the position.
     /// The call happens in the span.
-    fn begin_call(&self, place: Place, model: &str) -> (CallId, Span);
+    fn begin_call(&self, place: Place, id: Option<CallId>, model: &str) -> (CallId, Span);
     /// What the call of the span asks.
     fn request(&self, span: &Span, request: &Request<'_>) {
         let _ = (span, request);
     }
     fn end_call(&self, place: Place, call: CallId, ended: CallEnd<'_>);
     /// A reply was recorded by an earlier attempt.
-    fn recorded_call(&self, place: Place, model: &str, reply: &Reply);
+    fn recorded_call(&self, place: Place, id: Option<CallId>, model: &str, reply: &Reply);
     /// The call happens in the span.
     fn begin_tool(&self, place: Place, call: &ToolCall, class: EffectClass) -> Span;
     fn end_tool(&self, place: Place, call: &ToolCall, ended: ToolEnd<'_>);

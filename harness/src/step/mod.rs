@@ -49,7 +49,9 @@ pub use view::View;
 pub(crate) use action::{Action, AskHalf, Route};
 pub(crate) use body::BoxFuture;
 pub(crate) use cx::Shared;
-pub(crate) use each::{EachBody, ItemBody, ItemEnd, decoded, item_body, merged, plan_body};
+pub(crate) use each::{
+    EachBody, ItemBody, ItemEnd, KeyBody, decoded, item_body, key_body, merged, plan_body,
+};
 pub(crate) use effects::{
     AskReply, Asked, CallEnd, Effects, Guard, Ids, OnceReply, Place, SleepReply, ToolEnd, Wake,
 };
@@ -57,3 +59,5 @@ pub(crate) use interrupt::{APPROVE, Answer, QuestionType};
 pub(crate) use part::Lens;
 pub(crate) use policy::Policy;
 pub(crate) use scope::RunScope;
+#[cfg(feature = "report")]
+pub(crate) use tools::TOOL;

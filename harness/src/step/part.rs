@@ -41,7 +41,7 @@ impl<S: State, T: State> Lens<S, T> {
                     }),
                 })
             }
-            Action::Each(EachBody { plan, run, fold, concurrency, collects }) => {
+            Action::Each(EachBody { plan, run, fold, key, concurrency, collects }) => {
                 let [of_plan, of_run] = [Arc::clone(&self.read), Arc::clone(&self.read)];
                 let lens = self.clone();
                 Action::Each(EachBody {
@@ -51,6 +51,7 @@ impl<S: State, T: State> Lens<S, T> {
                         let updates = fold(state.part(&lens.read), ends)?;
                         Ok(updates.into_iter().map(|update| (lens.change)(update)).collect())
                     }),
+                    key,
                     concurrency,
                     collects,
                 })

@@ -16,6 +16,9 @@ use super::once;
 use super::scope::Scope;
 use super::{Cx, StepError};
 
+/// What the keys of the effects of tool calls begin with; the id of the call follows.
+pub(crate) const TOOL: &str = "tool/";
+
 /// Calls of tools that a step makes. [`Cx::call_tools`] creates it, and awaiting it runs all calls
 /// concurrently and returns their outcomes in the order of the calls.
 #[must_use = "tools run when this is awaited"]
@@ -133,7 +136,7 @@ impl Running {
         let Some(spec) = self.tools.spec(&self.call.name) else {
             return Ok(self.tools.call(&self.call).await);
         };
-        let key = format!("tool/{}", self.call.id);
+        let key = format!("{TOOL}{}", self.call.id);
         let class = spec.effect;
         if class == EffectClass::Read {
             let here = self.here.clone();

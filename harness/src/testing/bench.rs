@@ -165,15 +165,16 @@ impl Effects for Bench {
         self.seen().spent
     }
 
-    fn begin_call(&self, place: Place, _: &str) -> (CallId, Span) {
+    fn begin_call(&self, place: Place, id: Option<CallId>, _: &str) -> (CallId, Span) {
         let mut seen = self.seen();
         seen.calls += 1;
-        (CallId::new(format!("{}#{}", self.op_id(place), seen.calls)), Span::none())
+        let own = || CallId::new(format!("{}#{}", self.op_id(place), seen.calls));
+        (id.unwrap_or_else(own), Span::none())
     }
 
     fn end_call(&self, _: Place, _: CallId, _: CallEnd<'_>) {}
 
-    fn recorded_call(&self, _: Place, _: &str, _: &Reply) {}
+    fn recorded_call(&self, _: Place, _: Option<CallId>, _: &str, _: &Reply) {}
 
     fn ask(&self, place: Place, key: &str, asked: Asked) -> AskReply {
         let mut seen = self.seen();

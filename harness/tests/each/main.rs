@@ -15,6 +15,7 @@ mod basics;
 mod bench;
 mod crashes;
 mod failures;
+mod keys;
 mod many;
 mod merge;
 mod order;

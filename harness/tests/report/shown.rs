@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use harness::inspect::report::{AfterFailure, Links, Report, Spot};
+use harness::inspect::report::{AfterFailure, ItemState, Links, Report, Spot};
 use harness::prelude::*;
 use harness::session::Entry;
 use harness::store::{
@@ -188,4 +188,57 @@ async fn a_pruned_log_is_reported_from_its_first_snapshot() {
 async fn a_session_that_does_not_exist_has_no_report() {
     let error = Sessions::new(MemoryStore::new()).report("none").await.unwrap_err();
     assert!(error.is_not_found(), "{error}");
+}
+
+#[tokio::test]
+async fn a_report_shows_how_far_the_items_of_a_step_are() {
+    let harness = Harness::<(), Text>::builder("items")
+        .start(Step::Write)
+        .steps(|define, step| match step {
+            Step::Write => define
+                .each(|text: View<Text>, _| async move { Ok(text.seen.clone()) })
+                .run(|item: String, _, cx: Cx<()>| async move {
+                    match item.as_str() {
+                        "asks" => drop(cx.ask("good", Good { text: item.clone() }).await?),
+                        "fails" => return Err(StepError::fatal("<b>no")),
+                        _ => {}
+                    }
+                    Ok(format!("{item}!"))
+                })
+                .fold_all(|_, _| Ok(Text::update()))
+                .end(),
+            other => define.off(format!("{other:?} is not of this loop")),
+        })
+        .build()
+        .unwrap();
+    let store = MemoryStore::new();
+    let agent = harness.agent("texts", ()).store(store.clone());
+    let given = ["<i>", "fails", "asks"].map(str::to_owned);
+    let outcome = agent.run(Text::update().seen(given), ()).session("t").await.unwrap();
+    let Outcome::Interrupted(waits) = outcome else { panic!("it asks") };
+    let sessions = Sessions::new(store);
+    let report = sessions.report("t").await.unwrap();
+    let said = |it: &harness::inspect::report::ItemReport| {
+        (it.index, it.item.clone(), it.state, it.outcome.clone())
+    };
+    let expected = [
+        (0, "\"<i>\"", ItemState::Done, "\"<i>!\""),
+        (1, "\"fails\"", ItemState::Failed, "<b>no"),
+        (2, "\"asks\"", ItemState::Waits, ""),
+    ];
+    let expected =
+        expected.map(|(index, item, state, end)| (index, item.to_owned(), state, end.to_owned()));
+    assert_eq!(report.items.iter().map(said).collect::<Vec<_>>(), expected);
+    let page = report.to_html();
+    assert!(page.contains("Items of Write") && page.contains("&lt;b&gt;no"), "{page}");
+    assert!(!page.contains("<b>no") && !page.contains("<i>"), "{page}");
+    assert!(
+        report.to_markdown().contains("| 2 | waits | `\"asks\"` |"),
+        "{}",
+        report.to_markdown()
+    );
+
+    let answer = waits.pending::<Good>().unwrap().answer(true);
+    agent.resume("t", answer, ()).await.unwrap().ended().unwrap();
+    assert!(sessions.report("t").await.unwrap().items.is_empty(), "the step is over");
 }

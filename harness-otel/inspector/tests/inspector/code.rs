@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use harness::code::Code;
 use harness::inspect::report::{CodeStatus, programs};
 use harness::{Sessions, esg};
 
-use super::coded::{Work, bench, session, turn};
+use super::coded::{Work, agent, bench, session, turn};
 use super::rig::Rig;
 
 /// What the field says of each step.
@@ -157,4 +158,30 @@ async fn a_rollback_that_is_forged_stale_or_wrong_changes_nothing() {
     assert_eq!(reading.ask("POST", path, &[], &own).await.status, 403);
     assert_eq!(rig.ask("POST", path, &[("sec-fetch-site", "cross-site")], &own).await.status, 403);
     assert_eq!(sessions.status("s").await.unwrap().head.to_string(), head, "nothing was written");
+}
+
+#[tokio::test]
+async fn edges_of_each_kind_are_drawn_and_listed() {
+    const SCRIPT: &str = "# %% load\nrows = [3, 1]\n# %% name\nsame = rows\n# %% grow\nsame.append(2)\n\
+        # %% show\ndef show():\n    return total\n# %% total\ntotal = sum(rows)\n# %% print\nprint(show())\n\
+        # %% again\nrows = []\n";
+    let (rig, bench) = (Rig::new().await, bench());
+    let program = esg::Program::from_script(SCRIPT).unwrap();
+    turn(&agent(&rig), &bench, Work::update().code(Code::added(&program))).await;
+    let page = rig.get("/session?id=s").await.body;
+    for (class, reader, producer, what, kind) in [
+        ("flow", "total", "grow", "rows", "flow"),
+        ("late", "print", "total", "total", "late-bound"),
+        ("alias", "grow", "load", "rows", "alias"),
+        ("order", "again", "total", "rows", "order"),
+    ] {
+        // One is that of the legend.
+        let drawn = page.matches(&format!("class=\"edge {class}\"")).count();
+        assert!(drawn > 1, "{class}: {page}");
+        let cell = |text: &str| format!("<td class=\"wrap\">{text}</td>");
+        let (reader, producer) = (cell(reader), cell(producer));
+        let what = cell(&format!("<code>{what}</code>"));
+        let listed = format!("{reader}{producer}{what}<td>{kind}</td>");
+        assert!(page.contains(&listed), "{listed}: {page}");
+    }
 }

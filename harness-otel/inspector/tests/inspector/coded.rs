@@ -51,8 +51,8 @@ fn patched(program: &Program, patch: &Patch) -> (Program, Vec<CodeChange>) {
     (after, changes)
 }
 
-/// A session whose program failed, was patched, and had an edit after it.
-pub(crate) async fn session(rig: &Rig, bench: &Bench, file: &Path) -> Agent<Ctx, Work> {
+/// An agent that runs the program of its state.
+pub(crate) fn agent(rig: &Rig) -> Agent<Ctx, Work> {
     let harness = Harness::<Ctx, Work>::builder("analyst")
         .start(Step::Run)
         .steps(|define, step| match step {
@@ -60,7 +60,12 @@ pub(crate) async fn session(rig: &Rig, bench: &Bench, file: &Path) -> Agent<Ctx,
         })
         .build()
         .unwrap();
-    let agent = harness.agent("analyst", ()).shared_store(Arc::clone(&rig.store));
+    harness.agent("analyst", ()).shared_store(Arc::clone(&rig.store))
+}
+
+/// A session whose program failed, was patched, and had an edit after it.
+pub(crate) async fn session(rig: &Rig, bench: &Bench, file: &Path) -> Agent<Ctx, Work> {
+    let agent = agent(rig);
     let first = program(file);
     let fix = Patch::search_replace("total", "sum(row)", "sum(rows)").agent("<b>fixer</b>");
     let (second, fixed) = patched(&first, &fix);

@@ -71,10 +71,12 @@ async fn lists_are_read_page_by_page_and_searched() {
     assert_eq!(walk(&rig, "/").await, (230, 5));
     assert_eq!(walk(&rig, "/?agent=rare").await, (23, 1));
     assert_eq!(walk(&rig, "/?phase=ended").await, (207, 5));
-    assert_eq!(walk(&rig, "/?id=s-0001").await, (100, 3));
+    assert_eq!(walk(&rig, "/?id=s-0001").await, (100, 2));
     assert_eq!(walk(&rig, "/?id=s-0001&phase=failed").await, (10, 1));
     assert_eq!(walk(&rig, "/?id=s-000229").await, (1, 1));
     assert_eq!(walk(&rig, "/?id=t").await, (0, 1));
+    // The list has more rows after the last page, and none of them matches.
+    assert_eq!(walk(&rig, "/?id=s-0000").await, (100, 2));
     assert_eq!(rig.get("/?after=zz").await.status, 400);
 }
 

@@ -13,7 +13,7 @@ use crate::session::StepKind;
 use crate::text::shown;
 
 use super::lines::clipped;
-use super::words::phase;
+use super::words::{many, phase};
 use super::{Report, Spot, StepReport, Transition};
 
 /// The most steps that are drawn, beside those that were entered.
@@ -114,7 +114,7 @@ pub(super) fn svg(report: &Report) -> Markup {
                     circle cx=(layout.middle()) cy=(layout.y(rows.len() - 1)) r="5" {}
                 }
             }
-            @if hidden > 0 { figcaption { (hidden) " more steps are not drawn." } }
+            @if hidden > 0 { figcaption { (many(hidden as u64, "more step", "more steps")) " not drawn." } }
         }
     }
 }

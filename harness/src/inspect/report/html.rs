@@ -2,21 +2,21 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use crate::clock::UtcMillis;
 use crate::llm::{Block, Entry, Transcript};
 use crate::session::StepKind;
 use crate::store::Phase;
 use crate::text::shown;
 
 use super::changes::json;
-use super::difference::diff_line;
 use super::drawing::svg;
+use super::entries::resolution;
+use super::items::items;
 use super::lines::clipped;
 use super::talk::conversations;
-use super::words::{duration, phase, resolution, spent, visible};
-use super::{
-    AfterFailure, FailureReport, Links, QuestionReport, Report, StateChange, TimelineEntry,
-};
+use super::timeline::{bar, timeline};
+use super::value::value_html;
+use super::words::{duration, many, moment, phase, spent, visible};
+use super::{AfterFailure, FailureReport, Links, QuestionReport, Report};
 
 /// The style of a report's page, for a page that shows [its sections](Report::to_html_sections).
 pub const STYLE: &str = include_str!("style.css");
@@ -70,6 +70,7 @@ pub(super) fn sections(report: &Report, links: Links<'_>) -> Markup {
             h2 id="h-loop" { "Loop" }
             div class="split" { (svg(report)) (steps(report)) }
         }
+        (items(report))
         @if !report.questions.is_empty() {
             section class="panel" aria-labelledby="h-questions" {
                 h2 id="h-questions" { "Questions and answers" }
@@ -82,15 +83,11 @@ pub(super) fn sections(report: &Report, links: Links<'_>) -> Markup {
                 @for failed in &report.failures { (failure(failed)) }
             }
         }
-        @for (field, talk) in conversations(&report.state) { (conversation(&field, &talk)) }
-        (programs(&report.state, links))
-        section class="panel" aria-labelledby="h-timeline" {
-            h2 id="h-timeline" { "Timeline" }
-            @if report.omitted > 0 {
-                p class="soft small" { (report.omitted) " earlier entries are left out." }
-            }
-            ol class="timeline" { @for entry in &report.timeline { (line(entry, links.entries)) } }
+        @for (nth, (field, talk)) in conversations(&report.state).iter().enumerate() {
+            (conversation(nth, field, talk))
         }
+        (programs(&report.state, links))
+        (timeline(report, links.entries))
         section class="panel" aria-labelledby="h-state" {
             h2 id="h-state" { "State" }
             pre dir="auto" tabindex="0" { (visible(&json(&report.state, MAX_VALUE, true))) }
@@ -144,6 +141,7 @@ fn fact(name: &str, value: &str) -> Markup {
 }
 
 fn steps(report: &Report) -> Markup {
+    let longest = report.steps.iter().map(|step| step.active).max().unwrap_or_default();
     html! {
         div class="scroll" {
             table {
@@ -157,7 +155,7 @@ fn steps(report: &Report) -> Markup {
                     td class="soft" { (step.kind.map_or("former", kind)) }
                     td class="number" { (step.visits) }
                     td class="number" { (step.retries) }
-                    td class="number" { (duration(step.active)) }
+                    td class="number" { (duration(step.active)) (bar(step.active, longest)) }
                     td class="number" { (spent(&step.spent).unwrap_or_default()) }
                 } } }
             }
@@ -187,7 +185,7 @@ fn question(asked: &QuestionReport) -> Markup {
                 " at " (moment(interrupt.asked_at)) ", entry " (asked.seq)
                 @if let Some(expires) = interrupt.expires_at { "; expires at " (moment(expires)) }
             }
-            pre dir="auto" tabindex="0" { (visible(&json(&interrupt.question, MAX_VALUE, true))) }
+            (PreEscaped(value_html(&interrupt.question)))
             @if let Some((seq, how)) = &asked.resolved {
                 p class="wrap" { (visible(&resolution(how))) span class="soft small" { " (entry " (seq) ")" } }
             } @else if !asked.open {
@@ -233,13 +231,13 @@ pub(super) fn after(then: &AfterFailure) -> String {
     }
 }
 
-fn conversation(field: &str, talk: &Transcript) -> Markup {
+fn conversation(nth: usize, field: &str, talk: &Transcript) -> Markup {
     let entries = talk.entries();
     let skipped = entries.len().saturating_sub(MAX_TALK);
     html! {
-        section class="panel" aria-label={ "Conversation " (shown(field)) } {
-            h2 { "Conversation " code { (shown(field)) } }
-            @if skipped > 0 { p class="soft small" { (skipped) " earlier messages are left out." } }
+        section class="panel" aria-labelledby={ "h-talk-" (nth) } {
+            h2 id={ "h-talk-" (nth) } { "Conversation " code { (shown(field)) } }
+            @if skipped > 0 { p class="soft small" { (many(skipped as u64, "earlier message", "earlier messages")) " left out." } }
             div class="talk" { @for entry in &entries[skipped..] {
                 @match entry {
                     Entry::User(content) => div class="said user" {
@@ -286,56 +284,6 @@ fn block(block: &Block) -> Markup {
     }
 }
 
-fn line(entry: &TimelineEntry, entries: Option<&str>) -> Markup {
-    html! {
-        li id={ "e" (entry.seq) } {
-            @match entries {
-                Some(entries) => a href={ (entries) (entry.seq) } { (entry.seq) },
-                None => span class="soft" { (entry.seq) },
-            }
-            time class="soft small" datetime=(entry.at) title=(entry.at) { (moment(entry.at).split(' ').next_back().unwrap_or_default()) }
-            div class="what" {
-                span { (visible(&entry.words)) }
-                @if !entry.changes.is_empty() {
-                    details { summary { "State: " (entry.changes.len() + entry.more_changes) " changes" }
-                        (changes(&entry.changes, entry.more_changes)) }
-                }
-            }
-            span class="took" {
-                @if let Some(active) = entry.active { (duration(active)) }
-                @if let Some(spent) = entry.spent.as_ref().and_then(spent) { br; (spent) }
-            }
-        }
-    }
-}
-
-/// Changes of a state as an HTML list, for a page that has the [`STYLE`].
-#[must_use]
-pub fn changes_html(changes: &[StateChange], more: usize) -> String {
-    self::changes(changes, more).into_string()
-}
-
-fn changes(changes: &[StateChange], more: usize) -> Markup {
-    html! {
-        ul class="changes" {
-            @for change in changes { li {
-                span class="path" { (visible(&change.path)) }
-                @if change.lines.is_empty() {
-                    @if let Some(before) = &change.before { del { (visible(before)) } " " }
-                    @if let Some(after) = &change.after { ins { (visible(after)) } }
-                } @else { span class="lines" { @for line in &change.lines { (diff_line(line)) } } }
-            } }
-            @if more > 0 { li { (more) " more changes" } }
-        }
-    }
-}
-
 fn badge(at: Phase) -> Markup {
     html! { span class={ "badge " (phase(at)) } { (phase(at)) } }
-}
-
-/// A time in UTC, to the second.
-pub(super) fn moment(at: UtcMillis) -> String {
-    let text = at.to_string();
-    text.split('.').next().unwrap_or(&text).replace('T', " ")
 }

@@ -9,10 +9,11 @@ use crate::text::shown;
 
 use super::changes::json;
 use super::drawing::mermaid;
+use super::entries::resolution;
 use super::fence::{fenced, span};
-use super::html::{after, kind, kind_of, moment};
+use super::html::{after, kind, kind_of};
 use super::lines::LineChange;
-use super::words::{duration, phase, resolution, spent};
+use super::words::{duration, many, moment, phase, spent};
 use super::{Report, StateChange};
 
 /// The most bytes of the state and of a question that are shown.
@@ -32,7 +33,7 @@ fn write(report: &Report, out: &mut String) -> std::fmt::Result {
     row("Agent", span(status.agent.as_str()))?;
     row("Phase", phase(status.phase).to_owned())?;
     row("Step", span(&status.step))?;
-    row("Turn", format!("{}, {} steps", status.turn, status.steps))?;
+    row("Turn", format!("{}, {}", status.turn, many(status.steps, "step", "steps")))?;
     row("Entries", status.head.to_string())?;
     row("Began", moment(status.created))?;
     row("Last change", moment(status.updated))?;
@@ -52,6 +53,7 @@ fn write(report: &Report, out: &mut String) -> std::fmt::Result {
         let (visits, retries) = (step.visits, step.retries);
         writeln!(out, "| {name} | {kind} | {visits} | {retries} | {time} | {spent} |")?;
     }
+    super::items::write(report, out)?;
     if !report.questions.is_empty() {
         writeln!(out, "\n## Questions and answers")?;
     }
@@ -82,7 +84,8 @@ fn write(report: &Report, out: &mut String) -> std::fmt::Result {
     super::program::write(&report.state, out)?;
     writeln!(out, "\n## Timeline\n")?;
     if report.omitted > 0 {
-        writeln!(out, "{} earlier entries are left out.\n", report.omitted)?;
+        let omitted = many(report.omitted, "earlier entry", "earlier entries");
+        writeln!(out, "{omitted} left out.\n")?;
     }
     for entry in &report.timeline {
         let time = entry.active.map(|time| format!(" ({})", duration(time))).unwrap_or_default();
@@ -124,7 +127,8 @@ fn diff(changes: &[StateChange], more: usize) -> String {
         }
     }
     if more > 0 {
-        let _ = writeln!(out, "@@ {more} more changes @@");
+        let more = many(more as u64, "more change", "more changes");
+        let _ = writeln!(out, "@@ {more} @@");
     }
     out
 }

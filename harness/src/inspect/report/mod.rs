@@ -8,14 +8,19 @@
 mod changes;
 mod difference;
 mod drawing;
+mod entries;
 mod fence;
 mod html;
+mod items;
 mod lines;
 mod markdown;
 #[cfg(feature = "code")]
 mod program;
 mod read;
 mod talk;
+mod timeline;
+mod tools;
+mod value;
 mod words;
 
 use std::sync::Arc;
@@ -34,12 +39,15 @@ use super::{Sessions, SessionsError, Status};
 
 pub use changes::{StateChange, compare};
 pub use difference::difference_html;
-pub use html::{STYLE, changes_html};
+pub use entries::describe;
+pub use html::STYLE;
 pub use lines::{DiffLine, LineChange};
 #[cfg(feature = "code")]
 pub use program::{CodeStatus, CodeStep, CodeVersion, ProgramReport, programs, programs_html};
 pub use talk::conversations;
-pub use words::{describe, visible};
+pub use timeline::changes_html;
+pub use value::value_html;
+pub use words::visible;
 
 /// The most entries in a timeline: the last ones of a log.
 pub const MAX_TIMELINE: usize = 2_000;
@@ -63,6 +71,10 @@ pub struct Report {
     pub timeline: Vec<TimelineEntry>,
     /// How many earlier entries the timeline leaves out.
     pub omitted: u64,
+    /// The items of the step at work, if it has items and is not over: the first ones.
+    pub items: Vec<ItemReport>,
+    /// How many items are left out.
+    pub more_items: usize,
     /// Every question, in the order in which they were asked.
     pub questions: Vec<QuestionReport>,
     /// Every failure, repeated attempts among them.
@@ -88,6 +100,35 @@ pub struct StepReport {
     pub active: Duration,
     /// What it spent.
     pub spent: Spend,
+}
+
+/// An item of the step at work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ItemReport {
+    /// Which item, from 0.
+    pub index: u32,
+    /// The item as JSON, or the tool call that it is; cut if it is long.
+    pub item: String,
+    /// How far it is.
+    pub state: ItemState,
+    /// Its result as JSON, or the outcome of its tool call, or why it failed; cut if it is long, empty
+    /// before.
+    pub outcome: String,
+}
+
+/// How far an item is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ItemState {
+    /// It is at work, or will be.
+    Open,
+    /// It waits for an answer, a timer or a child.
+    Waits,
+    /// It has a result.
+    Done,
+    /// It failed for good.
+    Failed,
 }
 
 /// A place of a loop.

@@ -13,7 +13,10 @@ use crate::step::Failure;
 use crate::store::{Phase, ReadFrom, ReadRequest};
 
 use super::changes::Changes;
-use super::words::describe;
+use super::entries::describe;
+use super::items::items_of;
+#[cfg(feature = "code")]
+use super::program::Replays;
 use super::{
     AfterFailure, FailureReport, MAX_TIMELINE, QuestionReport, Report, Spot, StepReport,
     TimelineEntry, Transition,
@@ -66,6 +69,8 @@ struct Reader {
     omitted: u64,
     questions: Vec<QuestionReport>,
     failures: Vec<FailureReport>,
+    #[cfg(feature = "code")]
+    replays: Replays,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -92,6 +97,7 @@ impl Reader {
             figures.active += active.unwrap_or_default();
             figures.spent += entry.spent.unwrap_or_default();
         }
+        let words = self.words(&entry);
         self.follow(seq, &step, &entry.change);
         let is_snapshot = matches!(entry.change, Change::Snapshot(_));
         let line = TimelineEntry {
@@ -99,7 +105,7 @@ impl Reader {
             at: entry.at,
             kind: entry.change.name().to_owned(),
             step,
-            words: describe(&entry),
+            words,
             active,
             spent: entry.spent.filter(|spent| *spent != Spend::default()),
             changes: changes.kept,
@@ -115,6 +121,16 @@ impl Reader {
             self.omitted += 1;
         }
         Ok(())
+    }
+
+    fn words(&mut self, entry: &Entry) -> String {
+        #[cfg(feature = "code")]
+        if let Some(recorded) = self.replay.recorded()
+            && let Some(words) = self.replays.describe(&entry.change, &recorded.state)
+        {
+            return words;
+        }
+        describe(entry)
     }
 
     fn follow(&mut self, seq: Seq, step: &Arc<str>, change: &Change) {
@@ -216,7 +232,10 @@ impl Reader {
         for asked in &mut questions {
             asked.open = status.questions.iter().any(|open| open.id == asked.interrupt.id);
         }
+        let (items, more_items) = items_of(&recorded.session);
         Ok(Report {
+            items,
+            more_items,
             harness: graph.name.clone(),
             steps,
             transitions: self.transitions,

@@ -1,116 +1,12 @@
-//! Entries of a log in words, and text as a page may show it.
+//! Text as a page may show it: figures, times, names.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
+use crate::clock::UtcMillis;
 use crate::llm::Spend;
-use crate::session::{Change, End, Entry, ItemResult, Resolution};
-use crate::step::Interrupt;
 use crate::store::Phase;
-use crate::text::{hidden, prose, shown};
-
-use super::changes::json;
-
-/// The most bytes of a value in a line.
-const MAX_VALUE: usize = 120;
-
-/// An entry in a line of words, without what it did to the state. The line is text: a page has to escape
-/// it as any other.
-///
-/// ```
-/// use harness::inspect::report::describe;
-/// use harness::session::Entry;
-///
-/// let entry = Entry::decode(br#"{"t":1,"commit":{"n":"Send"}}"#)?;
-/// assert_eq!(describe(&entry), "committed, next Send");
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[must_use]
-pub fn describe(entry: &Entry) -> String {
-    let item = |item: Option<u32>| item.map(|at| format!(" of item {at}")).unwrap_or_default();
-    match &entry.change {
-        Change::Opened(opened) => match (&opened.from, &opened.parent) {
-            (Some(from), _) => {
-                format!("forked from {} at {}", shown(from.session.as_str()), from.seq)
-            }
-            (None, Some(parent)) => format!("started by {}", shown(parent.session.as_str())),
-            (None, None) => format!("opened by agent {}", shown(opened.agent.as_str())),
-        },
-        Change::Adopted(_) => "adopted by another version of the program".to_owned(),
-        Change::RunStarted(run) => match &run.start {
-            Some(start) => format!("a turn begins at {}", shown(start)),
-            None => "a run resumes".to_owned(),
-        },
-        Change::Recovered(_) => "recovered: the run before it did not settle".to_owned(),
-        Change::Attempt(it) => {
-            let message = prose(&it.failure.message);
-            format!("attempt {}{} failed and is repeated: {message}", it.n, item(it.item))
-        }
-        Change::Intent(it) => format!("effect {}{} begins", shown(&it.key), item(it.item)),
-        Change::Effect(it) => {
-            let value = json(&it.value, MAX_VALUE, false);
-            format!("effect {}{}: {value}", shown(&it.key), item(it.item))
-        }
-        Change::NotDone(it) => format!("effect {}{} did not happen", shown(&it.key), item(it.item)),
-        Change::Asked(asked) => {
-            let ask = |it: &Interrupt| {
-                format!("asked {}: {}", shown(&it.name), json(&it.question, MAX_VALUE, false))
-            };
-            asked.interrupts.iter().map(ask).collect::<Vec<_>>().join("; ")
-        }
-        Change::Resolved(it) => resolution(&it.resolution),
-        Change::Timer(_) => "waits for a timer".to_owned(),
-        Change::Child(it) => {
-            format!("session {} of agent {}", shown(it.session.as_str()), shown(it.agent.as_str()))
-        }
-        Change::ChildDone(it) => format!("session under {}: {}", shown(&it.key), end(&it.end)),
-        Change::Planned(it) => format!("{} items", it.items.len()),
-        Change::Item(it) => match &it.result {
-            ItemResult::Done(value) => {
-                format!("item {} done: {}", it.index, json(value, MAX_VALUE, false))
-            }
-            ItemResult::Failed(failure) => {
-                format!("item {} failed: {}", it.index, prose(&failure.message))
-            }
-        },
-        Change::Committed(commit) => match &commit.next {
-            Some(next) => format!("committed, next {}", shown(next)),
-            None => "committed, the last step of the turn".to_owned(),
-        },
-        Change::Diverted(it) => {
-            let message = prose(&it.failure.message);
-            format!("{} failed, next {}: {message}", shown(&it.failure.step), shown(&it.next))
-        }
-        Change::Finishing(it) => format!("the last steps begin at {}", shown(&it.next)),
-        Change::Settled(it) => end(&it.end),
-        Change::Edited(it) => format!("{} edited the state: {}", shown(&it.by), prose(&it.why)),
-        Change::Snapshot(_) => "snapshot".to_owned(),
-        Change::Reserved(it) => shown(&it.kind).into_owned(),
-    }
-}
-
-/// How a question was resolved.
-pub(super) fn resolution(resolution: &Resolution) -> String {
-    match resolution {
-        Resolution::Answered { value, by, .. } => {
-            let by = by.as_deref().unwrap_or("an unnamed user");
-            format!("answered by {}: {}", shown(by), json(value, MAX_VALUE, false))
-        }
-        Resolution::Expired => "expired without an answer".to_owned(),
-        Resolution::Withdrawn => "withdrawn".to_owned(),
-    }
-}
-
-fn end(end: &End) -> String {
-    match end {
-        End::Failed { failure } => {
-            format!("failed at {}: {}", shown(&failure.step), prose(&failure.message))
-        }
-        End::Ended { by: Some((_, signal)) } => format!("ended by {}", shown(signal)),
-        End::Interrupted => "waits for an answer".to_owned(),
-        other => other.to_string(),
-    }
-}
+use crate::text::hidden;
 
 /// A text with the characters written out that are invisible or change the direction of text. Line
 /// breaks and tabs stay.
@@ -135,6 +31,17 @@ pub fn visible(text: &str) -> Cow<'_, str> {
         }
     }
     Cow::Owned(out)
+}
+
+/// A number of things.
+pub(super) fn many(count: u64, one: &str, several: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { several })
+}
+
+/// A time in UTC, to the second.
+pub(super) fn moment(at: UtcMillis) -> String {
+    let text = at.to_string();
+    text.split('.').next().unwrap_or(&text).replace('T', " ")
 }
 
 /// A duration for people.

@@ -62,11 +62,11 @@ impl Effects for Reported {
     fn spent(&self) -> Spend {
         Spend::default()
     }
-    fn begin_call(&self, _: Place, _: &str) -> (CallId, Span) {
+    fn begin_call(&self, _: Place, _: Option<CallId>, _: &str) -> (CallId, Span) {
         (CallId::new("c"), Span::none())
     }
     fn end_call(&self, _: Place, _: CallId, _: CallEnd<'_>) {}
-    fn recorded_call(&self, _: Place, _: &str, _: &Reply) {}
+    fn recorded_call(&self, _: Place, _: Option<CallId>, _: &str, _: &Reply) {}
     fn begin_tool(&self, _: Place, _: &ToolCall, _: EffectClass) -> Span {
         Span::none()
     }

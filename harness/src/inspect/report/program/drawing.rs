@@ -8,6 +8,7 @@ use maud::{Markup, html};
 
 use super::ProgramReport;
 use crate::inspect::report::lines::clipped;
+use crate::inspect::report::words::many;
 use crate::text::shown;
 
 /// The most inputs and steps that are drawn.
@@ -61,7 +62,7 @@ pub(super) fn svg(program: &ProgramReport, nth: usize) -> Markup {
                 @for (from, to, kind) in &arrows { (arrow((*from, *to), *kind, (sides[0], wide), &tip)) }
                 @for (at, spot) in spots.iter().enumerate() { (node(spot, at, sides[0], wide)) }
             }
-            @if hidden > 0 { figcaption { (hidden) " more steps are not drawn." } }
+            @if hidden > 0 { figcaption { (many(hidden as u64, "more step", "more steps")) " not drawn." } }
         }
     }
 }

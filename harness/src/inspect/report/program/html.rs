@@ -9,7 +9,7 @@ use super::{
 };
 use crate::inspect::report::difference::diff_line;
 use crate::inspect::report::lines::clipped;
-use crate::inspect::report::words::{duration, visible};
+use crate::inspect::report::words::{duration, many, visible};
 use crate::text::shown;
 
 /// The most characters of a source or an output that are shown.
@@ -63,7 +63,7 @@ fn summary(program: &ProgramReport) -> Markup {
             }
             None => "The program has not run. "
         }
-        @if waits > 0 { strong { "The next replay runs, or may run, " (waits) " of " (program.steps.len()) " steps." } }
+        @if waits > 0 { strong { "The next replay runs, or may run, " (waits) " of " (many(program.steps.len() as u64, "step", "steps")) "." } }
         @else { "Nothing would run again." }
         @if let Some(reviewed) = &program.reviewed {
             " Reviewed: " (visible(&clipped(&reviewed.to_string(), 300))) "."
@@ -170,7 +170,7 @@ fn edges(program: &ProgramReport) -> Markup {
                 td class="soft" { (known(edge)) }
             } } }
         } }
-        @if program.more_edges > 0 { p class="soft small" { (program.more_edges) " more edges are left out." } }
+        @if program.more_edges > 0 { p class="soft small" { (many(program.more_edges as u64, "more edge", "more edges")) " left out." } }
     } }
 }
 
@@ -178,7 +178,7 @@ fn history(program: &ProgramReport, versions: Option<String>) -> Markup {
     html! {
         h3 { "Versions and patches" }
         @if program.earlier_versions > 0 {
-            p class="soft small" { (program.earlier_versions) " earlier versions are left out." }
+            p class="soft small" { (many(program.earlier_versions as u64, "earlier version", "earlier versions")) " left out." }
         }
         ol class="versions" { @for one in program.versions.iter().rev() { (version(one, versions.as_deref())) } }
         @if !program.rollbacks.is_empty() {

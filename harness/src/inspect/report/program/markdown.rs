@@ -6,7 +6,7 @@ use super::html::{channels, known};
 use super::{CodeStatus, ProgramReport, origin, programs, took};
 use crate::inspect::report::fence::{fenced, span};
 use crate::inspect::report::lines::LineChange;
-use crate::inspect::report::words::duration;
+use crate::inspect::report::words::{duration, many};
 
 pub(in crate::inspect::report) fn write(
     state: &serde_json::Value,
@@ -22,8 +22,8 @@ fn one(program: &ProgramReport, out: &mut String) -> std::fmt::Result {
     match program.replay {
         Some(replay) => writeln!(
             out,
-            "Replay {replay} ran {ran}, kept {kept}, and {failed} failed; {waits} of {} steps are stale or not run.\n",
-            program.steps.len()
+            "Replay {replay} ran {ran}, kept {kept}, and {failed} failed; stale or not run: {waits} of {}.\n",
+            many(program.steps.len() as u64, "step", "steps")
         )?,
         None => writeln!(out, "The program has not run.\n")?,
     }

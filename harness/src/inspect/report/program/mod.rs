@@ -4,6 +4,7 @@ mod drawing;
 mod html;
 mod markdown;
 mod roll_back;
+mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use super::lines::between;
 pub use html::programs_html;
 pub(super) use html::sections;
 pub(super) use markdown::write;
+pub(super) use words::{Replays, effect};
 
 /// The most edges that are kept.
 const MAX_EDGES: usize = 400;

@@ -82,5 +82,9 @@ fn operations(state: &Value, field: &str, version: u32, by: &str) -> Result<Vec<
         // No person has reviewed what it is now.
         ops.push(Op::Set { path: path("reviewed"), value: Value::Null });
     }
+    if program.diagnosis.is_some() {
+        // Why it fails now, the next replay has to show.
+        ops.push(Op::Set { path: path("diagnosis"), value: Value::Null });
+    }
     Ok(ops)
 }

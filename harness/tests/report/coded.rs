@@ -1,0 +1,143 @@
+//! What a report says of code steps.
+
+use harness::code::{self, Bench, Code, CodeChange};
+use harness::esg::patcher::{Patcher, Proposing};
+use harness::esg::testing::TinyWorker;
+use harness::esg::{Blobs, Diagnosis, Patch, Program, Record};
+use harness::inspect::report::{Report, describe, programs};
+use harness::prelude::*;
+use harness::store::MemoryStore;
+use harness::{Seq, Sessions};
+
+#[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+struct Analysis {
+    repairs: bool,
+    #[state(esg)]
+    code: Code,
+}
+
+#[derive(Context)]
+struct Ctx {
+    #[slot(required)]
+    bench: Bench,
+}
+
+#[derive(StepId, Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Run,
+    Diagnose,
+    Repair,
+}
+
+#[derive(Signal, Clone, Copy, Debug)]
+enum Found {
+    Works,
+    Fails,
+}
+
+#[derive(Signal, Clone, Copy, Debug)]
+enum Then {
+    Repair,
+    Rest,
+}
+
+/// Replaces `ys` by `xs`.
+struct Fixed;
+
+impl Patcher for Fixed {
+    fn propose<'a>(&'a self, diagnosis: &'a Diagnosis, program: &'a Program) -> Proposing<'a> {
+        let step = &diagnosis.failing.step;
+        let source = program.step(step).unwrap().source.replace("ys", "xs");
+        let mut patch = Patch::step(step, &source).agent("fixer");
+        patch.why = "the list is called xs".to_owned();
+        Box::pin(async move { Ok(vec![patch]) })
+    }
+}
+
+fn harness() -> Harness<Ctx, Analysis> {
+    let bench = |cx: &Ctx| cx.bench.clone();
+    Harness::<Ctx, Analysis>::builder("analyst")
+        .start(Step::Run)
+        .steps(move |define, step| match step {
+            Step::Run => define.handler(code::execute(bench)).route(
+                |state: &Analysis| if state.code.is_ok() { Found::Works } else { Found::Fails },
+                |found| match found {
+                    Found::Works => end(),
+                    Found::Fails => to(Step::Diagnose),
+                },
+            ),
+            Step::Diagnose => define.handler(code::diagnose(bench)).route(
+                |state: &Analysis| if state.repairs { Then::Repair } else { Then::Rest },
+                |then| match then {
+                    Then::Repair => to(Step::Repair),
+                    Then::Rest => end(),
+                },
+            ),
+            Step::Repair => define.handler(code::patch(|_: &Cx<Ctx>| Fixed)).then(Step::Run),
+        })
+        .budget(Budget::steps(30))
+        .build()
+        .unwrap()
+}
+
+/// What the effects of a report say, without the time that they took.
+fn effects(report: &Report) -> Vec<String> {
+    let effects = report.timeline.iter().filter(|entry| entry.kind == "effect");
+    let words = effects.map(|entry| {
+        let untimed = |part: &str| match part.split_once(" in ") {
+            Some((before, after)) => {
+                format!("{before}:{}", after.split_once(':').map_or("", |(_, rest)| rest))
+            }
+            None => part.to_owned(),
+        };
+        untimed(&entry.words)
+    });
+    words.collect()
+}
+
+/// The first turn is repaired. The second one fails, and is not.
+async fn session() -> (Sessions, Vec<String>) {
+    let store = MemoryStore::new();
+    let bench = Bench::new(|| Ok::<_, std::io::Error>(TinyWorker::new()), Blobs::memory());
+    let agent = harness().agent("bot", Ctx::required().bench(bench).build()).store(store.clone());
+    let first = Program::from_script("# %% load\nxs = [3, 1]\n# %% sum\nn = sum(ys)").unwrap();
+    let input = Analysis::update().repairs(true).code(Code::added(&first));
+    agent.run(input, ()).session("s").await.unwrap().ended().unwrap();
+    let sessions = Sessions::new(store);
+    let said = effects(&sessions.report("s").await.unwrap());
+
+    let state = sessions.state("s").await.unwrap();
+    let mut program = programs(&state)[0].ledger().program().clone();
+    let mark = program.mark();
+    program.patch(&Patch::step("sum", "n = sum(zs)")).unwrap();
+    let edits = program.operations(mark).iter().cloned().map(Record::Edited);
+    let edits: Vec<_> = edits.map(CodeChange::from).collect();
+    let input = Analysis::update().repairs(false).code(edits);
+    agent.run(input, ()).session("s").await.unwrap().ended().unwrap();
+    (sessions, said)
+}
+
+#[tokio::test]
+async fn what_a_replay_records_is_written_in_words() {
+    let (sessions, said) = session().await;
+    insta::assert_debug_snapshot!(said);
+    // An entry alone knows nothing of the program.
+    let history = sessions.history("s", Seq(1), 100).await.unwrap();
+    let effects = history.entries.iter().filter(|(_, it)| it.change.name() == "effect");
+    let words: Vec<String> = effects.map(|(_, entry)| describe(entry)).collect();
+    assert!(words[0].starts_with("replay 1 ran load in "), "{words:?}");
+    assert_eq!(words[2], "replay 1 settled");
+    assert!(words.iter().all(|words| !words.contains('{')), "{words:?}");
+}
+
+#[tokio::test]
+async fn a_rollback_takes_back_why_the_program_failed() {
+    let (sessions, _) = session().await;
+    let head = sessions.status("s").await.unwrap().head;
+    let failing = &programs(&sessions.state("s").await.unwrap())[0];
+    assert!(failing.diagnosis.is_some());
+    sessions.roll_back_code("s", head, "code", 2, "ada", "it worked").await.unwrap();
+    let state = sessions.state("s").await.unwrap();
+    assert!(programs(&state)[0].diagnosis.is_none(), "{state}");
+    assert_eq!(state["code"]["diagnosis"], serde_json::Value::Null);
+}
