@@ -11,13 +11,14 @@
 //! - [scale]: what a million suspended sessions and ten thousand turns a second need
 //! - [models]: models, transcripts, calls of tools
 //! - [tools]: the loop of an agent with tools, approvals, rules
+//! - [code]: the loop of an agent that writes, runs and repairs a program (feature `code`)
 //! - [telemetry]: events, spans, OpenTelemetry
 //! - [testing]: one step, a whole loop with scripted answers, time, crashes (feature `testing`)
 //! - [why it is so](design): the decisions, their reasons and their costs
 //! - [beside other frameworks](compare): what others do that this one does not, and the reverse
 //! - [coming from the TypeScript harness](from_typescript)
 //!
-//! Programs of Python steps are documented in their own crate, `harness::esg` (feature `code`).
+//! The execution state graph itself is documented in its own crate, `harness::esg` (feature `code`).
 
 #[doc = include_str!("../docs/state.md")]
 pub mod state {}
@@ -51,6 +52,10 @@ pub mod models {}
 
 #[doc = include_str!("../docs/tools.md")]
 pub mod tools {}
+
+#[cfg_attr(feature = "code", doc = include_str!("../docs/code.md"))]
+#[cfg_attr(not(feature = "code"), doc = "This page needs the feature `code`.")]
+pub mod code {}
 
 #[doc = include_str!("../docs/telemetry.md")]
 pub mod telemetry {}

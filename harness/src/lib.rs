@@ -79,7 +79,7 @@
 //! | run sessions on a durable-execution engine | [`engine`] |
 //! | test a step or a loop | `testing` (feature `testing`) |
 //! | run code that an agent writes step by step | `esg` (feature `code`) |
-//! | let a model repair such code | `code` (feature `code`) |
+//! | have an agent that writes a program and repairs it | `loops::code_loop`, `code` (feature `code`) |
 //!
 //! The guide is [`_guide`], with a page on each of these. This root has the names that a loop uses
 //! every day; the types that the compiler names, and those that only tools need, are in the modules.

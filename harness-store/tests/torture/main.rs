@@ -21,6 +21,7 @@ mod check;
 mod child;
 mod children;
 mod children_apart;
+mod code;
 mod crashes;
 mod crowd;
 mod drive;

@@ -24,6 +24,7 @@ pub fn play(role: &str, dir: &Path) {
         "kill" => runtime().block_on(sessions(dir)),
         "racer" => runtime().block_on(crate::races::racer(dir)),
         "holder" => runtime().block_on(crate::stops::holder(dir)),
+        "coder" => runtime().block_on(crate::code::coder(dir)),
         "crasher" => runtime().block_on(crate::crashes::crasher(dir)),
         "answerer" => runtime().block_on(crate::crowd::answerer(dir)),
         "item-answerer" => runtime().block_on(crate::crowd::item_answerer(dir)),

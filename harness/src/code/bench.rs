@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use harness_esg::{
     Blobs, CodeGraph, EsgError, Executor, Journal, JournalError, KillHandle, Ledger, Record,
 };
+use tokio::task::JoinError;
 
-use super::state::{Code, Mark};
+use super::state::{Code, Mark, next};
 
 /// Where the programs of sessions run: a worker, and the store of their values. A slot holds it.
 ///
@@ -51,6 +52,9 @@ pub enum BenchError {
     /// The worker or the store of its values failed.
     #[error("failed to run code steps")]
     Graph(#[from] EsgError),
+    /// What runs the worker panicked, or its runtime ended. It is not known whether a code step ran.
+    #[error("running code steps was broken off")]
+    BrokenOff(#[source] JoinError),
 }
 
 impl Bench {
@@ -103,7 +107,7 @@ impl Bench {
                 _ => inner.start(&code)?,
             };
             begun(live.graph.kill_handle().ok());
-            live.sink.open(journal, code);
+            live.sink.open(journal, code.mark());
             let done = work(&mut live.graph);
             live.mark = live.sink.close();
             // After an error it is not known what is live.
@@ -111,7 +115,7 @@ impl Bench {
             *held = Some(live);
             Ok(done)
         });
-        done.await.unwrap_or_else(|error| Err(BenchError::Start(error.into())))
+        done.await.unwrap_or_else(|error| Err(BenchError::BrokenOff(error)))
     }
 }
 
@@ -141,8 +145,9 @@ struct Sink(Mutex<Option<Target>>);
 
 struct Target {
     journal: Option<Box<dyn Journal>>,
-    /// With what was appended.
-    code: Code,
+    /// Of what the graph has applied. The program itself is not kept: to copy it for each record would
+    /// cost more with every one.
+    mark: Mark,
 }
 
 impl Sink {
@@ -150,13 +155,13 @@ impl Sink {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn open(&self, journal: Option<Box<dyn Journal>>, code: Code) {
-        *self.target() = Some(Target { journal, code });
+    fn open(&self, journal: Option<Box<dyn Journal>>, mark: Mark) {
+        *self.target() = Some(Target { journal, mark });
     }
 
     /// The mark of what the graph has applied.
     fn close(&self) -> Mark {
-        self.target().take().map(|target| target.code.mark()).unwrap_or_default()
+        self.target().take().map(|target| target.mark).unwrap_or_default()
     }
 }
 
@@ -165,11 +170,11 @@ struct Outlet(Arc<Sink>);
 impl Journal for Outlet {
     fn append(&mut self, records: &[Record]) -> Result<(), JournalError> {
         let mut target = self.0.target();
-        let Some(Target { journal: Some(journal), code }) = &mut *target else {
+        let Some(Target { journal: Some(journal), mark }) = &mut *target else {
             return Err(JournalError::new("no step of a loop records this (use `execute`)"));
         };
         journal.append(records)?;
-        *code = code.with(records);
+        *mark = records.iter().fold(*mark, |mark, record| next(&mark, record));
         Ok(())
     }
 }
@@ -177,5 +182,21 @@ impl Journal for Outlet {
 impl fmt::Debug for Outlet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Outlet")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use harness_esg::{CPython, Trust};
+
+    use super::{Bench, BenchError, Blobs, Code};
+
+    #[tokio::test]
+    async fn a_panic_is_no_failed_start_and_the_next_use_starts_afresh() {
+        let bench = Bench::new(|| CPython::find().trust(Trust::Mine).start(), Blobs::memory());
+        let code = Code::default();
+        let broken = bench.with(&code, |_| -> Result<(), _> { panic!("on purpose") }).await;
+        assert!(matches!(broken, Err(BenchError::BrokenOff(_))), "{broken:?}");
+        bench.warm(&code).await.unwrap();
     }
 }

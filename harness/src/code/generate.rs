@@ -28,6 +28,8 @@ pub struct Generate<C, S> {
 /// program so far and, if a person [rejected](super::review()) it, the comment. Code steps that
 /// stay the same keep their executions.
 ///
+/// Each reply is recorded before it is read, so that a crash does not ask again.
+///
 /// A reply without a program is refused: the model receives the reason, three times at most. Then the step
 /// fails with [`NoProgram`], without a retry.
 pub fn generate<C: Context, S: Coded>(
@@ -58,9 +60,11 @@ impl<C: Context, S: Coded> Handler<C, S> for Generate<C, S> {
         let mut why = String::new();
         for round in 1..=ROUNDS {
             let request = Request::new(talk.sealed()?).system(WRITE);
-            let reply = cx.llm(&model).request(request).await?;
+            let call = format!("{}#{round}", cx.op_id());
+            let calling = cx.llm(&model).with_id(call.as_str()).recorded(format!("write/{round}"));
+            let reply = calling.request(request).await?;
             let text = reply.text().unwrap_or_default();
-            match changes(code, &text, &provenance(&cx, round)) {
+            match changes(code, &text, &provenance(&cx, &call)) {
                 Ok(mut changes) => {
                     changes.push(CodeChange::Diagnosed(None));
                     changes.push(CodeChange::Reviewed(None));
@@ -75,12 +79,11 @@ impl<C: Context, S: Coded> Handler<C, S> for Generate<C, S> {
     }
 }
 
-/// The ids of a step's model calls count from 1.
-fn provenance<C: Context>(cx: &Cx<C>, call: u32) -> Provenance {
+fn provenance<C: Context>(cx: &Cx<C>, call: &str) -> Provenance {
     Provenance::new(ProvenanceKind::Generated)
         .agent(cx.agent_id().as_str())
         .run(cx.run_id().as_ref())
-        .call(&format!("{}#{call}", cx.op_id()))
+        .call(call)
 }
 
 fn question(task: &str, code: &Code) -> Result<String, StepError> {

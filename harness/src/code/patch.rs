@@ -16,8 +16,7 @@ pub struct Patch<C: Context>(Box<dyn Fn(&Cx<C>) -> Arc<dyn Patcher> + Send + Syn
 /// applies and does not return to a source that a code step had before. It runs nothing: what
 /// the patch does is known when the program has run again.
 ///
-/// The provenance of the change has the run. A patcher that asks a model uses
-/// [`StepModel`](super::StepModel), so that the call is one of this step:
+/// The provenance of the change has the run. A patcher that asks a model makes its calls in this step:
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -26,9 +25,9 @@ pub struct Patch<C: Context>(Box<dyn Fn(&Cx<C>) -> Arc<dyn Patcher> + Send + Syn
 /// # #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
 /// # struct Analysis { #[state(esg)] code: Code }
 /// # #[derive(Context)] struct Ctx { #[slot(runtime)] model: Arc<dyn Llm> }
-/// use harness::code::{LlmPatcher, StepModel};
+/// use harness::code::LlmPatcher;
 ///
-/// let repair = code::patch(|cx: &Cx<Ctx>| LlmPatcher::new(StepModel::new(cx, &cx.model)));
+/// let repair = code::patch(|cx: &Cx<Ctx>| LlmPatcher::of_step(cx, &cx.model));
 /// # fn is_step(_: impl harness::step::Handler<Ctx, Analysis>) {}
 /// # is_step(repair);
 /// ```
@@ -96,7 +95,7 @@ async fn propose(
 }
 
 /// Whether it applies, and gives no code step a source that it had before.
-fn is_new(patch: &harness_esg::Patch, program: &Program) -> bool {
+pub(super) fn is_new(patch: &harness_esg::Patch, program: &Program) -> bool {
     let was_there = |id: &Arc<str>| {
         let source = program.step(id).ok().and_then(|step| patch.preview(id, &step.source).ok());
         source.is_none_or(|source| {

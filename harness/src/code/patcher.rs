@@ -3,11 +3,17 @@ use std::fmt;
 use std::sync::Arc;
 
 use harness_esg::patcher::{Patcher, PatcherError, Proposing, judge};
-use harness_esg::{Diagnosis, Patch, Program, ProgramError, Provenance, ProvenanceKind};
+use harness_esg::{
+    Diagnosis, Patch, Program, ProgramError, Provenance, ProvenanceKind, RulePatcher,
+};
 
+use super::calls::StepModel;
+use super::patch::is_new;
 use super::prompt::{SYSTEM, question, refused};
 use super::reply;
+use crate::context::Context;
 use crate::llm::{CallCx, CallId, Llm, Request, Transcript, user};
+use crate::step::Cx;
 
 /// How often a model is asked for one patch, unless the program says otherwise.
 const ROUNDS: u32 = 3;
@@ -50,6 +56,7 @@ pub struct LlmPatcher {
     call: Option<CallId>,
     cx: CallCx,
     rounds: u32,
+    after_rules: bool,
 }
 
 impl LlmPatcher {
@@ -62,7 +69,31 @@ impl LlmPatcher {
             call: None,
             cx: CallCx::detached(),
             rounds: ROUNDS,
+            after_rules: false,
         }
+    }
+
+    /// A patcher that asks this model on behalf of a step: the calls count in the budget of the run, their
+    /// replies are recorded, and the provenance of patches has the agent, the run and the call.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use harness::code::{self, Code};
+    /// # use harness::prelude::*;
+    /// # #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
+    /// # struct Analysis { #[state(esg)] code: Code }
+    /// # #[derive(Context)] struct Ctx { #[slot(runtime)] model: Arc<dyn Llm> }
+    /// use harness::code::LlmPatcher;
+    ///
+    /// let repair = code::patch(|cx: &Cx<Ctx>| LlmPatcher::of_step(cx, &cx.model));
+    /// # fn is_step(_: impl harness::step::Handler<Ctx, Analysis>) {}
+    /// # is_step(repair);
+    /// ```
+    pub fn of_step<C: Context>(cx: &Cx<C>, model: &Arc<dyn Llm>) -> Self {
+        Self::new(StepModel::new(cx, model))
+            .agent(cx.agent_id().as_str())
+            .run(cx.run_id().as_ref())
+            .call(cx.op_id().to_string())
     }
 
     /// Sets the agent in the provenance of patches. By default it is the id of the model.
@@ -98,6 +129,13 @@ impl LlmPatcher {
     #[must_use]
     pub fn rounds(mut self, rounds: u32) -> Self {
         self.rounds = rounds.max(1);
+        self
+    }
+
+    /// Proposes what [`RulePatcher`] knows, and asks the model only if no patch of it is new.
+    #[must_use]
+    pub fn after_rules(mut self) -> Self {
+        self.after_rules = true;
         self
     }
 
@@ -165,7 +203,16 @@ impl LlmPatcher {
 
 impl Patcher for LlmPatcher {
     fn propose<'a>(&'a self, diagnosis: &'a Diagnosis, program: &'a Program) -> Proposing<'a> {
-        Box::pin(async move { Ok(vec![self.ask(diagnosis, program).await?]) })
+        Box::pin(async move {
+            if self.after_rules {
+                let mut known = RulePatcher.propose(diagnosis, program).await?;
+                known.retain(|patch| is_new(patch, program));
+                if !known.is_empty() {
+                    return Ok(known);
+                }
+            }
+            Ok(vec![self.ask(diagnosis, program).await?])
+        })
     }
 }
 

@@ -13,6 +13,7 @@ use tracing::{Span, info, info_span};
 use super::bench::{Bench, BenchError};
 use super::state::{Code, CodeChange};
 use crate::context::Context;
+use crate::session::REPLAY;
 use crate::step::{Cx, Scope, StepError};
 
 /// Runs the program of a state, and returns the changes of it. Each record is durable, as an effect of
@@ -23,7 +24,7 @@ pub(super) async fn replay<C: Context>(
     code: &Code,
     cx: &Cx<C>,
 ) -> Result<Vec<CodeChange>, StepError> {
-    let (span, mut ran, mut recorded) = (span(cx), 0_i64, 0_i64);
+    let mut counted = Counted { span: span(cx), ran: 0, recorded: 0 };
     let mut ending = EndsWithStep::default();
     let kill = Arc::clone(&ending.kill);
     let replay = Arc::new(Mutex::new(Replay::Recorded { bench, code: code.clone(), kill }));
@@ -31,7 +32,7 @@ pub(super) async fn replay<C: Context>(
     for nth in 0_u32.. {
         let at = Arc::clone(&replay);
         let next = cx
-            .once(&format!("replay/{nth}"), async move || {
+            .once(&format!("{REPLAY}{nth}"), async move || {
                 Ok::<Option<Vec<Record>>, StepError>(at.lock().await.next().await?)
             })
             .await?;
@@ -42,19 +43,32 @@ pub(super) async fn replay<C: Context>(
         for record in &new {
             let Record::Ran(execution) = record else { continue };
             if earlier {
-                recorded += 1;
+                counted.recorded += 1;
                 continue;
             }
-            ran += 1;
+            counted.ran += 1;
             let ok = execution.ending == Ending::Ok;
-            info!(target: "harness", parent: &span, code_step = &*execution.step, ok, "executed");
+            info!(target: "harness", parent: &counted.span, code_step = &*execution.step, ok, "executed");
         }
         records.extend(new);
     }
-    span.record("ran", ran);
-    span.record("recorded", recorded);
     ending.is_over = true;
     Ok(records.into_iter().map(CodeChange::from).collect())
+}
+
+/// The span of a replay, and how many executions it has. They are counted also if it fails or is
+/// cancelled.
+struct Counted {
+    span: Span,
+    ran: i64,
+    recorded: i64,
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.span.record("ran", self.ran);
+        self.span.record("recorded", self.recorded);
+    }
 }
 
 /// The span of a replay, in that of its step.
@@ -120,7 +134,7 @@ impl Replay {
     /// Notes what an earlier attempt has recorded, or lets the replay continue.
     fn recorded(&mut self, records: &[Record]) {
         match self {
-            Self::Recorded { code, .. } => *code = code.with(records),
+            Self::Recorded { code, .. } => code.extend(records),
             Self::Running(running) => {
                 if let Some(stored) = running.waiting.take() {
                     let _ = stored.send(());
@@ -142,7 +156,7 @@ impl Replay {
             }
             None => match (&mut running.done).await {
                 Ok(done) => done.map(|()| None),
-                Err(error) => Err(BenchError::Start(error.into())),
+                Err(error) => Err(BenchError::BrokenOff(error)),
             },
         }
     }

@@ -25,7 +25,7 @@ pub fn review() -> Review {
 pub struct ReviewCode {
     /// The whole program, as a script.
     pub script: String,
-    /// What the code steps print, one after the other.
+    /// What the code steps print, one after the other. If it is long, it is cut, and its last line says so.
     pub output: String,
     /// How the first failing code step ended, if one fails.
     pub failure: Option<String>,
@@ -40,6 +40,9 @@ impl Question for ReviewCode {
 /// The most of the output that a question shows, in bytes.
 const SHOWN: usize = 20_000;
 
+/// Ends an output that is cut: a person must not take the part for the whole.
+const CUT: &str = "\n[the output continues, and is cut here]\n";
+
 #[async_trait]
 impl<C: Context, S: Coded> Handler<C, S> for Review {
     async fn run(&self, state: View<S>, cx: Cx<C>) -> StepResult<S> {
@@ -52,9 +55,31 @@ impl<C: Context, S: Coded> Handler<C, S> for Review {
                 failure = Some(format!("step `{}`: {}", step.id, execution.ending));
             }
         }
-        output.truncate(output.floor_char_boundary(SHOWN));
+        let output = shown(output);
         let script = code.program().to_script().fatal()?;
         let reviewed = cx.ask("review", ReviewCode { script, output, failure }).await?;
         Ok(S::change(S::update(), vec![CodeChange::Reviewed(Some(reviewed))]))
+    }
+}
+
+fn shown(mut output: String) -> String {
+    if output.len() > SHOWN {
+        output.truncate(output.floor_char_boundary(SHOWN));
+        output.push_str(CUT);
+    }
+    output
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CUT, SHOWN, shown};
+
+    #[test]
+    fn an_output_that_is_cut_says_so() {
+        let whole = "a".repeat(SHOWN);
+        assert_eq!(shown(whole.clone()), whole);
+        // A character of two bytes that the limit would part.
+        let long = format!("{}é and more", "a".repeat(SHOWN - 1));
+        assert_eq!(shown(long), format!("{}{CUT}", "a".repeat(SHOWN - 1)));
     }
 }

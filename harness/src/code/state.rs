@@ -146,8 +146,8 @@ impl Code {
         self.0.reviewed.as_ref()
     }
 
-    /// Whether every step has an execution that ended well, of the source it has now. It says how the last
-    /// replay ended: what another input, or a step that was removed or moved, changes shows once the
+    /// Whether there is a step, and every step has an execution that ended well, of the source it has now. It
+    /// says how the last replay ended: what another input, or a step that was removed or moved, changes shows once the
     /// program has [run](super::execute()).
     #[must_use]
     pub fn is_ok(&self) -> bool {
@@ -155,20 +155,18 @@ impl Code {
             let execution = self.0.ledger.execution(&step.id);
             execution.is_some_and(|it| it.ending.is_ok() && it.syntax == step.syntax)
         };
-        self.program().steps().all(stands)
+        !self.program().is_empty() && self.program().steps().all(stands)
     }
 
     pub(super) fn mark(&self) -> Mark {
         self.0.mark
     }
 
-    /// A copy with more records.
-    pub(super) fn with(&self, records: &[Record]) -> Self {
-        let mut code = self.clone();
+    /// Adds records. What is shared with another state is copied, once.
+    pub(super) fn extend(&mut self, records: &[Record]) {
         for record in records {
-            code.push(record.clone());
+            self.push(record.clone());
         }
-        code
     }
 
     /// Says whether the record applies.
@@ -191,7 +189,7 @@ impl Code {
 }
 
 /// The mark after one more record.
-fn next(mark: &Mark, record: &Record) -> Mark {
+pub(super) fn next(mark: &Mark, record: &Record) -> Mark {
     let mut hash = hmac_sha256::Hash::new();
     if !matches!(record, Record::Snapshot(_)) {
         hash.update(mark);

@@ -29,8 +29,12 @@
 //! A person is asked before a tool acts on the world outside, unless a policy says otherwise: see
 //! [`approval`](harness::approval).
 
+#[cfg(feature = "code")]
+mod code;
 mod state;
 mod tool;
 
+#[cfg(feature = "code")]
+pub use code::{Assigned, Assignment, CodeLoop, CodeStep, Coding, Part, Unrepaired, code_loop};
 pub use state::{Conversation, Converses, ToolUse};
 pub use tool::{Step, ToolLoop, tool_loop};

@@ -2,16 +2,15 @@
 //! crashes.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
-use harness::code::{self, Bench, Code, ReviewCode, Reviewed};
+use harness::async_trait;
+use harness::code::{self, Bench, Code, LlmPatcher, ReviewCode, Reviewed};
 use harness::esg::patcher::{Patcher, Proposing};
 use harness::esg::testing::TinyWorker;
-use harness::esg::{
-    Blobs, Caps, Diagnosis, ExecError, Executor, KillHandle, Patch, Program, ProvenanceKind, Ran,
-    RunStep, Swept, Sync, Synced, Value,
-};
-use harness::llm::Scripted;
+use harness::esg::{Blobs, Diagnosis, ExecError, Patch, Program, ProvenanceKind};
+use harness::llm::{CallCx, Llm, LlmError, ModelId, Reply, Request, Scripted, StopReason};
 use harness::observe::{self, EventKind};
 use harness::prelude::*;
 use harness::store::{MemoryStore, Phase};
@@ -79,6 +78,12 @@ impl Patcher for Fixed {
 }
 
 fn harness() -> Harness<Ctx, Analysis> {
+    patched_by(|_: &Cx<Ctx>| Fixed)
+}
+
+fn patched_by<P: Patcher + 'static>(
+    patcher: impl Fn(&Cx<Ctx>) -> P + Clone + Send + Sync + 'static,
+) -> Harness<Ctx, Analysis> {
     Harness::<Ctx, Analysis>::builder("analyst")
         .start(Step::Write)
         .steps(|define, step| match step {
@@ -99,7 +104,7 @@ fn harness() -> Harness<Ctx, Analysis> {
             Step::Diagnose => {
                 define.handler(code::diagnose(|cx: &Ctx| cx.bench.clone())).then(Step::Repair)
             }
-            Step::Repair => define.handler(code::patch(|_: &Cx<Ctx>| Fixed)).then(Step::Run),
+            Step::Repair => define.handler(code::patch(patcher.clone())).then(Step::Run),
             Step::Review => {
                 define.handler(code::review()).route(decided, |decided| match decided {
                     Decided::Right => end(),
@@ -115,60 +120,18 @@ fn harness() -> Harness<Ctx, Analysis> {
 /// How often each source ran, in all workers.
 type Counts = Arc<Mutex<BTreeMap<String, u32>>>;
 
-/// A worker that counts what it runs.
-#[derive(Debug)]
-struct Counting {
-    worker: TinyWorker,
-    counts: Counts,
-}
-
-impl Executor for Counting {
-    fn fingerprint(&self) -> &str {
-        self.worker.fingerprint()
-    }
-
-    fn caps(&self) -> Caps {
-        self.worker.caps()
-    }
-
-    fn fresh(&mut self) -> Result<(), ExecError> {
-        self.worker.fresh()
-    }
-
-    fn sync(&mut self, request: &Sync) -> Result<Synced, ExecError> {
-        self.worker.sync(request)
-    }
-
-    fn run(&mut self, request: &RunStep<'_>) -> Result<Ran, ExecError> {
-        // A diagnosis runs a probe of its own.
-        if !request.source.starts_with("exec(") {
-            *self.counts.lock().unwrap().entry(request.source.trim().to_owned()).or_default() += 1;
-        }
-        self.worker.run(request)
-    }
-
-    fn sweep(&mut self) -> Result<Swept, ExecError> {
-        self.worker.sweep()
-    }
-
-    fn value(&mut self, name: &str) -> Result<Value, ExecError> {
-        self.worker.value(name)
-    }
-
-    fn kill_handle(&self) -> KillHandle {
-        self.worker.kill_handle()
-    }
-
-    fn twin(&mut self) -> Result<Box<dyn Executor>, ExecError> {
-        self.worker.twin()
-    }
-}
-
 /// A bench as a new process makes it: the values are those of the processes before.
 fn bench(blobs: &Blobs, counts: &Counts) -> Bench {
     let counts = Arc::clone(counts);
     let start = move || {
-        Ok::<_, ExecError>(Counting { worker: TinyWorker::new(), counts: Arc::clone(&counts) })
+        let counts = Arc::clone(&counts);
+        Ok::<_, ExecError>(TinyWorker::new().before_run(move |request| {
+            // A diagnosis runs a probe of its own.
+            if !request.source.starts_with("exec(") {
+                *counts.lock().unwrap().entry(request.source.trim().to_owned()).or_default() += 1;
+            }
+            Ok(())
+        }))
     };
     Bench::new(start, blobs.clone())
 }
@@ -214,8 +177,16 @@ fn next_run(
     }
 }
 
-/// Brings a session to its end, through a crash.
-fn in_the_end(mut plan: impl FnMut() -> Option<(u64, Act)>) -> Ending {
+/// Brings a session to its end, through a crash. A model that is asked again replies the same.
+fn in_the_end(plan: impl FnMut() -> Option<(u64, Act)>) -> Ending {
+    end_of(&harness(), || Arc::new(Scripted::new([SCRIPT.to_owned()])), plan)
+}
+
+fn end_of(
+    harness: &Harness<Ctx, Analysis>,
+    model: impl Fn() -> Arc<dyn Llm>,
+    mut plan: impl FnMut() -> Option<(u64, Act)>,
+) -> Ending {
     let (memory, counts, blobs) = (MemoryStore::new(), Counts::default(), Blobs::memory());
     let mut crashes = 0;
     for _ in 0..20 {
@@ -223,9 +194,8 @@ fn in_the_end(mut plan: impl FnMut() -> Option<(u64, Act)>) -> Ending {
             Some((nth, act)) => Rig::nth(&memory, On::Append, nth, act),
             None => Rig::new(memory.clone()),
         };
-        let agent = harness().agent("a", ()).store(rig.clone());
-        // A model that is asked again replies the same.
-        let slots = slots(&[SCRIPT], bench(&blobs, &counts));
+        let agent = harness.clone().agent("a", ()).store(rig.clone());
+        let slots = Ctx::runtime().model(model()).bench(bench(&blobs, &counts)).build();
         let request = next_run(&memory, &agent, slots);
         match run_or_crash(&rig, |_| request) {
             None => crashes += 1,
@@ -285,6 +255,66 @@ fn a_crash_at_any_append_runs_no_finished_code_step_again() {
         }
     }
     assert!(crashed >= 20 && again >= 3, "{crashed} crashes, {again} repeated");
+}
+
+/// Writes the program, and repairs it when it is asked for a patch the second time.
+struct Author(Arc<AtomicU32>);
+
+#[async_trait]
+impl Llm for Author {
+    fn id(&self) -> ModelId {
+        ModelId::new("test", "author")
+    }
+
+    async fn complete(&self, request: Request<'_>, _: &CallCx) -> Result<Reply, LlmError> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        let asked = format!("{request:?}");
+        let text = match asked {
+            _ if asked.contains("You write a Python program") => SCRIPT,
+            _ if asked.contains("This reply cannot be used") => {
+                "STEP total\n<<<<<<< SEARCH\nn = sum(ys)\n=======\nn = sum(xs)\n>>>>>>> REPLACE\n"
+            }
+            _ => "I would look at the name of the list.",
+        };
+        Ok(Reply::new(text, StopReason::End, self.id()))
+    }
+}
+
+#[test]
+fn a_crash_at_any_append_asks_no_model_again_whose_reply_is_recorded() {
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&calls);
+    let harness = patched_by(|cx: &Cx<Ctx>| LlmPatcher::of_step(cx, &cx.model)).observe(
+        observe::from_fn(move |event| {
+            if let EventKind::CallEnded { call, .. } = &event.kind {
+                seen.lock().unwrap().push(call.to_string());
+            }
+        }),
+    );
+    let asked = Arc::new(AtomicU32::new(0));
+    let model = || Arc::new(Author(Arc::clone(&asked))) as Arc<dyn Llm>;
+    let plain = end_of(&harness, model, || None);
+    assert_eq!(asked.swap(0, Ordering::Relaxed), 3);
+    let version = plain.state.code.program().versions().last().unwrap();
+    assert_eq!(&*version.source, "n = sum(xs)");
+    let call = version.provenance.call.as_deref().unwrap_or_default();
+    assert_eq!(calls.lock().unwrap().last().map(String::as_str), Some(call));
+    assert_eq!(version.provenance.agent.as_deref(), Some("a"));
+
+    let mut again = 0;
+    for act in [Act::HangBefore, Act::HangAfter] {
+        for nth in 1..25 {
+            let mut first = Some((nth, act.clone()));
+            let after = matches!(act, Act::HangAfter);
+            let got = end_of(&harness, model, || first.take());
+            let asked = asked.swap(0, Ordering::Relaxed);
+            assert_eq!(story(&got.state), story(&plain.state), "append {nth}, after {after}");
+            // At most the reply that was about to be recorded is lost.
+            assert!(asked <= 3 + u32::from(!after), "append {nth}, after {after}: {asked} calls");
+            again += asked - 3;
+        }
+    }
+    assert!(again >= 3, "{again} asked again");
 }
 
 #[tokio::test]

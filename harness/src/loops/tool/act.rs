@@ -19,6 +19,13 @@ pub(super) struct Task {
     ruling: Ruling,
 }
 
+impl Task {
+    /// The id of its call.
+    pub(super) fn key(&self) -> String {
+        self.call.id.to_string()
+    }
+}
+
 /// What came of it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Done {

@@ -361,6 +361,7 @@ impl<S: Converses, C: Context> ToolLoop<S, C> {
                 let concurrency = of.concurrency;
                 define
                     .each(|state, _cx| async move { Ok(act::tasks(talk(&*state), kept(&*state))) })
+                    .key(act::Task::key)
                     .concurrency(concurrency)
                     .run(move |task, _state, cx| act::act(Arc::clone(&of), task, cx))
                     .fold(|_state, done| Ok(act::fold::<S>(done)))
