@@ -10,8 +10,10 @@ use rustix::fs::{CWD, Mode, mkfifoat};
 use super::stopping::interrupt;
 use super::{Done, Folder, TWO_WAYS, program};
 
-/// A script with a fault that records each of its runs and waits in the second one, the first with
-/// the repair.
+/// How often a script with one fault runs: it fails, fails again for the diagnosis, and succeeds.
+const RUNS: usize = 3;
+
+/// A script with a fault that records each of its runs and waits in the first one with the repair.
 fn waiting(folder: &Folder) -> String {
     let (runs, running) = (folder.path("runs"), folder.path("running"));
     mkfifoat(CWD, &running, Mode::RUSR | Mode::WUSR).unwrap();
@@ -19,7 +21,7 @@ fn waiting(folder: &Folder) -> String {
         "open({runs:?}, 'a').write('run\\n')\n\
          items = 1\n\
          print(itmes)\n\
-         if len(open({runs:?}).readlines()) == 2:\n    \
+         if len(open({runs:?}).readlines()) == {RUNS}:\n    \
              open({running:?}, 'w').close()\n    \
              while True:\n        \
                  pass\n"
@@ -41,15 +43,16 @@ fn while_it_runs() -> (Folder, Child, String) {
     fs::write(folder.path("a.expected"), "1\n").unwrap();
     let store = folder.name("it's kept");
     let child = program()
-        .args(["--yes", "--write", "--store", &store])
+        // The scripts write outside of their directory.
+        .args(["--yes", "--write", "--trust", "mine", "--store", &store])
         .args([folder.name("first.py"), folder.name("a.py")])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Until the script is in its second run.
+    // Until the script is in its last run.
     File::open(folder.path("running")).unwrap();
-    assert_eq!((runs(&counted), runs(&folder.path("runs"))), (2, 2));
+    assert_eq!((runs(&counted), runs(&folder.path("runs"))), (RUNS, RUNS));
     (folder, child, store)
 }
 
@@ -65,9 +68,9 @@ fn resumes(folder: &Folder, command: &str) {
     assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
     assert!(done.out.contains("2 of 2 run"), "{}", done.out);
     assert!(done.out.contains("2 files of yours were replaced"), "{}", done.out);
-    assert_eq!(runs(&folder.path("first-runs")), 2, "a repaired script does not run again");
-    // The first run, the interrupted one, and the repeated one.
-    assert_eq!(runs(&folder.path("runs")), 3, "a committed step does not run again");
+    assert_eq!(runs(&folder.path("first-runs")), RUNS, "a repaired script does not run again");
+    // Those, and the one that repeats the interrupted one.
+    assert_eq!(runs(&folder.path("runs")), RUNS + 1, "a committed step does not run again");
     assert!(folder.text("a.py").contains("print(items)"));
     let again = shell(command);
     assert_eq!(again.code, Some(2), "a finished batch is removed: {}", again.out);

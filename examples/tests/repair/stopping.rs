@@ -25,7 +25,14 @@ fn interrupted(times: u32) -> (Option<i32>, String, String, Duration) {
     let endless = format!("open({running:?}, 'w').close()\nwhile True:\n    pass\n");
     std::fs::write(folder.path("endless.py"), endless).unwrap();
     let mut child = program()
-        .args(["--yes", "--write", &folder.name("endless.py"), &folder.name("a.py")])
+        .args([
+            "--yes",
+            "--write",
+            "--trust",
+            "mine",
+            &folder.name("endless.py"),
+            &folder.name("a.py"),
+        ])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()

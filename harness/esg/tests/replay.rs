@@ -16,6 +16,8 @@ mod field;
 mod local;
 #[path = "replay/plan.rs"]
 mod plan;
+#[path = "replay/rules.rs"]
+mod rules;
 #[path = "replay/trials.rs"]
 mod trials;
 

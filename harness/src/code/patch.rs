@@ -3,7 +3,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use harness_esg::{Diagnosis, Patcher, Program, Record};
+use harness_esg::{Diagnosis, Patcher, Program};
 
 use super::state::{CodeChange, Coded, program_of};
 use crate::context::Context;
@@ -33,7 +33,7 @@ pub struct Patch<C: Context>(Box<dyn Fn(&Cx<C>) -> Arc<dyn Patcher> + Send + Syn
 /// ```
 ///
 /// The step fails if there is no diagnosis, if the patcher fails, and with [`Unpatched`], without a
-/// retry, if no proposed patch is new.
+/// retry and with the code [`Unpatched::CODE`], if no proposed patch is new.
 pub fn patch<C: Context, P: Patcher + 'static>(
     patcher: impl Fn(&Cx<C>) -> P + Send + Sync + 'static,
 ) -> Patch<C> {
@@ -57,6 +57,12 @@ pub enum Unpatched {
     },
 }
 
+impl Unpatched {
+    /// The code of the [failure](crate::Failure::code) of a step that knows no patch, by which a step of its
+    /// `.on_error(..)` can distinguish it from a model that cannot be reached.
+    pub const CODE: &str = "unpatched";
+}
+
 #[async_trait]
 impl<C: Context, S: Coded> Handler<C, S> for Patch<C> {
     async fn run(&self, state: View<S>, cx: Cx<C>) -> StepResult<S> {
@@ -72,15 +78,12 @@ impl<C: Context, S: Coded> Handler<C, S> for Patch<C> {
         let mut usable = proposed.into_iter().filter(|patch| is_new(patch, program));
         let Some(mut patch) = usable.next() else {
             let error = code.diagnosis().map(Diagnosis::error).unwrap_or_default();
-            return Err(Unpatched::NothingNew { proposed: count, error }).fatal();
+            let unpatched: Result<_, StepError> =
+                Err(Unpatched::NothingNew { proposed: count, error }).fatal();
+            return unpatched.map_err(|error| error.code(Unpatched::CODE));
         };
         patch.provenance.run = Some(cx.run_id().to_string().into());
-        let mut patched = program.clone();
-        let mark = patched.mark();
-        patched.patch(&patch).fatal()?;
-        let operations = patched.operations(mark).iter().cloned();
-        let mut changes: Vec<CodeChange> =
-            operations.map(|operation| Record::Edited(operation).into()).collect();
+        let mut changes = code.edited(|program| program.patch(&patch).map(drop)).fatal()?;
         changes.push(CodeChange::Diagnosed(None));
         Ok(S::change(S::update(), changes))
     }

@@ -1,4 +1,5 @@
 //! Asks a model for a patch, and asks again with the reason if the reply cannot be used.
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -57,6 +58,7 @@ pub struct LlmPatcher {
     cx: CallCx,
     rounds: u32,
     after_rules: bool,
+    read_only: BTreeSet<Arc<str>>,
 }
 
 impl LlmPatcher {
@@ -70,6 +72,7 @@ impl LlmPatcher {
             cx: CallCx::detached(),
             rounds: ROUNDS,
             after_rules: false,
+            read_only: BTreeSet::new(),
         }
     }
 
@@ -139,6 +142,19 @@ impl LlmPatcher {
         self
     }
 
+    /// Adds code steps that no patch may change, such as tests. The model sees them where they are
+    /// involved, and a reply that changes one is refused.
+    #[must_use]
+    pub fn read_only(mut self, steps: impl IntoIterator<Item = impl Into<Arc<str>>>) -> Self {
+        self.read_only.extend(steps.into_iter().map(Into::into));
+        self
+    }
+
+    /// The first step of the patch that it must not change.
+    fn forbidden<'a>(&self, patch: &'a Patch) -> Option<&'a Arc<str>> {
+        patch.steps().find(|id| self.read_only.contains(*id))
+    }
+
     async fn ask(&self, diagnosis: &Diagnosis, program: &Program) -> Result<Patch, PatcherError> {
         let shown = diagnosis.involved();
         let mut talk = Transcript::from_iter([user(question(diagnosis, program, &shown))]);
@@ -180,6 +196,9 @@ impl LlmPatcher {
             .diagnosis(&diagnosis.error());
         provenance.run.clone_from(&self.run);
         let patch = reply::patch(text, shown)?.signed(provenance).pinned(program);
+        if let Some(id) = self.forbidden(&patch) {
+            return Err(format!("step `{id}` must stay as it is (change what it uses)"));
+        }
         program.accepts(&patch).map_err(|error: ProgramError| error.to_string())?;
         for id in patch.steps() {
             let step = program.step(id).map_err(|error| error.to_string())?;
@@ -192,7 +211,7 @@ impl LlmPatcher {
                     version.id
                 ));
             }
-            if *id == diagnosis.failing.step {
+            if *id == diagnosis.raised_at().step {
                 judge(&step.source, &new, &diagnosis.fault)
                     .map_err(|evasion| evasion.to_string())?;
             }
@@ -206,7 +225,7 @@ impl Patcher for LlmPatcher {
         Box::pin(async move {
             if self.after_rules {
                 let mut known = RulePatcher.propose(diagnosis, program).await?;
-                known.retain(|patch| is_new(patch, program));
+                known.retain(|patch| self.forbidden(patch).is_none() && is_new(patch, program));
                 if !known.is_empty() {
                     return Ok(known);
                 }

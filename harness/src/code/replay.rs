@@ -7,6 +7,8 @@ use harness_esg::{Ending, Journal, JournalError, KillHandle, Record};
 use tokio::sync::Mutex;
 use tokio::sync::mpsc::{Receiver, channel as channel_to_step};
 use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::field::Empty;
 use tracing::{Span, info, info_span};
 
@@ -25,8 +27,8 @@ pub(super) async fn replay<C: Context>(
     cx: &Cx<C>,
 ) -> Result<Vec<CodeChange>, StepError> {
     let mut counted = Counted { span: span(cx), ran: 0, recorded: 0 };
-    let mut ending = EndsWithStep::default();
-    let kill = Arc::clone(&ending.kill);
+    let kill = Kill::new(cx);
+    let _watched = kill.watch();
     let replay = Arc::new(Mutex::new(Replay::Recorded { bench, code: code.clone(), kill }));
     let mut records: Vec<Record> = Vec::new();
     for nth in 0_u32.. {
@@ -52,7 +54,6 @@ pub(super) async fn replay<C: Context>(
         }
         records.extend(new);
     }
-    ending.is_over = true;
     Ok(records.into_iter().map(CodeChange::from).collect())
 }
 
@@ -88,23 +89,40 @@ fn span<C: Context>(cx: &Cx<C>) -> Span {
     }
 }
 
-/// Where the handle of the worker is, once a replay runs.
-type Kill = Arc<std::sync::Mutex<Option<KillHandle>>>;
-
-/// A step that is cancelled, or has no more time, does not let its program run on. The effects of a step
-/// are waited for, so none of them can do this.
-#[derive(Default)]
-struct EndsWithStep {
-    kill: Kill,
-    is_over: bool,
+/// Ends the running code step of a step that is cancelled or has no more time. The effects of a step are
+/// waited for, so it cannot be dropped before that.
+#[derive(Clone)]
+struct Kill {
+    given_up: CancellationToken,
+    /// The handle of the worker, once a replay runs.
+    worker: Arc<std::sync::Mutex<Option<KillHandle>>>,
 }
 
-impl Drop for EndsWithStep {
-    fn drop(&mut self) {
-        let kill = self.kill.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let (Some(kill), false) = (kill, self.is_over) {
-            kill.kill();
+impl Kill {
+    fn new<C: Context>(cx: &Cx<C>) -> Self {
+        let Scope { effects, place } = cx.here();
+        Self { given_up: effects.giving_up(place), worker: Arc::default() }
+    }
+
+    /// Watches over the step, as long as what it returns is kept.
+    fn watch(&self) -> AbortOnDropHandle<()> {
+        let kill = self.clone();
+        AbortOnDropHandle::new(tokio::spawn(async move {
+            kill.given_up.cancelled().await;
+            kill.end();
+        }))
+    }
+
+    fn begun(&self, worker: Option<KillHandle>) {
+        *self.worker.lock().unwrap_or_else(PoisonError::into_inner) = worker;
+        if self.given_up.is_cancelled() {
+            self.end();
         }
+    }
+
+    fn end(&self) {
+        let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        worker.iter().for_each(KillHandle::kill);
     }
 }
 
@@ -146,7 +164,7 @@ impl Replay {
     /// The next records, or `None` at the end.
     async fn next(&mut self) -> Result<Option<Vec<Record>>, BenchError> {
         if let Self::Recorded { bench, code, kill } = self {
-            *self = Self::Running(Running::start(bench.clone(), code.clone(), Arc::clone(kill)));
+            *self = Self::Running(Running::start(bench.clone(), code.clone(), kill.clone()));
         }
         let Self::Running(running) = self else { return Ok(None) };
         match running.batches.recv().await {
@@ -166,9 +184,7 @@ impl Running {
     fn start(bench: Bench, code: Code, kill: Kill) -> Self {
         let (to, batches) = channel_to_step(1);
         let done = tokio::spawn(async move {
-            let begun = move |handle| {
-                *kill.lock().unwrap_or_else(PoisonError::into_inner) = handle;
-            };
+            let begun = move |worker| kill.begun(worker);
             bench
                 .journalled(&code, Some(Box::new(ToStep(to))), begun, |graph| {
                     graph.replay().map(drop)

@@ -2,7 +2,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use harness_esg::{Diagnosis, Ledger, Operation, Program, ProgramError, Provenance, Record};
+use harness_esg::{Diagnosis, Ledger, Program, ProgramError, Provenance, Record};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -112,13 +112,42 @@ impl Code {
         other: &Program,
         provenance: &Provenance,
     ) -> Result<Vec<CodeChange>, ProgramError> {
+        let changes = self.edited(|program| program.follow(other))?;
+        let signed = |change| match change {
+            CodeChange::Record(record) => match *record {
+                Record::Edited(edit) => Record::Edited(edit.signed(provenance.clone())).into(),
+                other => other.into(),
+            },
+            other => other,
+        };
+        Ok(changes.into_iter().map(signed).collect())
+    }
+
+    /// The changes that an edit of the program makes.
+    ///
+    /// ```
+    /// use harness::code::{Code, CodeChange};
+    /// use harness::esg::{ProgramError, VersionId};
+    ///
+    /// /// Takes a patch back.
+    /// fn undone(code: &Code, before: VersionId) -> Result<Vec<CodeChange>, ProgramError> {
+    ///     code.edited(|program| program.rollback(before).map(drop))
+    /// }
+    /// # assert!(undone(&Code::default(), serde_json::from_str("7")?).is_err());
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the edit. There is no change then.
+    pub fn edited(
+        &self,
+        edit: impl FnOnce(&mut Program) -> Result<(), ProgramError>,
+    ) -> Result<Vec<CodeChange>, ProgramError> {
         let mut program = self.program().clone();
         let mark = program.mark();
-        program.follow(other)?;
-        let signed = |operation: &Operation| {
-            Record::Edited(operation.clone().signed(provenance.clone())).into()
-        };
-        Ok(program.operations(mark).iter().map(signed).collect())
+        edit(&mut program)?;
+        let operations = program.operations(mark).iter().cloned();
+        Ok(operations.map(|operation| Record::Edited(operation).into()).collect())
     }
 
     /// What is known of the program: its versions, its executions and its replays.

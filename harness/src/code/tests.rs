@@ -126,3 +126,15 @@ async fn the_same_failing_patch_is_not_taken_twice() {
     assert!(none.repeats && none.why.contains("had exactly this source as v3"), "{none}");
     assert_eq!(model.seen().len(), 3);
 }
+
+#[tokio::test]
+async fn a_step_that_is_to_stay_is_patched_neither_by_the_model_nor_by_rules() {
+    let other = block("load", "rows = [3, 1]", "row = rows = [3, 1]");
+    let (model, program) = (Scripted::new([GOOD, other.as_str()]), program());
+    let patcher = LlmPatcher::new(model.clone()).after_rules().read_only(["total"]);
+    let patches = patcher.propose(&diagnosis(), &program).await.unwrap();
+    let changed: Vec<_> = patches[0].steps().map(|step| &**step).collect();
+    assert_eq!((patches.len(), changed), (1, vec!["load"]));
+    let prompt = serde_json::to_value(&model.seen()[1].transcript).unwrap().to_string();
+    assert!(prompt.contains("step `total` must stay as it is"), "{prompt}");
+}

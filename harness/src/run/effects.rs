@@ -325,6 +325,16 @@ impl Effects for RunCore {
         self.stop.stopping()
     }
 
+    fn giving_up(&self, place: Place) -> CancellationToken {
+        // What ends the children of an attempt ends this.
+        let signal = StopSignal::default();
+        match self.live().slots.of(place) {
+            Some(slot) => slot.adopt_child(signal.clone()),
+            None => signal.cancel(),
+        }
+        signal.stopping().clone()
+    }
+
     fn failure(&self) -> Option<Arc<Failure>> {
         self.live().session.cursor.failure.clone()
     }

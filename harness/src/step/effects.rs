@@ -259,6 +259,8 @@ pub(crate) trait Effects: Send + Sync {
     fn drop_once(&self, place: Place, scope: EffectScope, key: &str);
     fn adopt(&self, place: Place, task: AbortHandle);
     fn stopping(&self) -> &CancellationToken;
+    /// Cancelled when the attempt is: it is given up, and its effects are waited for.
+    fn giving_up(&self, place: Place) -> CancellationToken;
     fn failure(&self) -> Option<Arc<Failure>>;
 
     /// The executor itself, for runs that a step starts.

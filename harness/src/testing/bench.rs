@@ -289,6 +289,10 @@ impl Effects for Bench {
         &self.stopping
     }
 
+    fn giving_up(&self, _: Place) -> CancellationToken {
+        self.stopping.clone()
+    }
+
     fn failure(&self) -> Option<Arc<Failure>> {
         self.failure.clone()
     }

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use harness::async_trait;
 use harness::code::{self, Bench, Code, LlmPatcher, ReviewCode, Reviewed};
@@ -394,4 +395,50 @@ async fn a_patcher_that_repeats_itself_ends_the_turn() {
     let run = harness().agent("a", ()).run(Analysis::update().task("add up"), slots);
     let Outcome::Failed(failed) = run.await.unwrap() else { panic!("it cannot be patched") };
     assert!(failed.failure.message.contains("none of 1 proposed patches is new"), "{failed:?}");
+}
+
+#[derive(StepId, Clone, Debug, PartialEq, Eq)]
+enum Only {
+    Run,
+}
+
+#[tokio::test]
+async fn a_cancel_and_a_timeout_end_the_code_step_that_runs() {
+    let program =
+        Program::from_script("# %% first\nx = 1\n# %% endless\nwhile True: pass").unwrap();
+    for timeout in [None, Some(Duration::from_millis(100))] {
+        let (begun, mut begins) = tokio::sync::mpsc::unbounded_channel();
+        let start = move || {
+            let begun = begun.clone();
+            Ok::<_, ExecError>(TinyWorker::new().before_run(move |request| {
+                let _ = begun.send(request.step.to_string());
+                Ok(())
+            }))
+        };
+        let bench = Bench::new(start, Blobs::memory());
+        let agent = Harness::<Ctx, Analysis>::builder("endless")
+            .start(Only::Run)
+            .steps(|define, Only::Run| {
+                let step = define.handler(code::execute(|cx: &Ctx| cx.bench.clone()));
+                match timeout {
+                    Some(limit) => step.timeout(limit).end(),
+                    None => step.end(),
+                }
+            })
+            .build()
+            .unwrap()
+            .agent("a", ())
+            .store(MemoryStore::new());
+        let input = Analysis::update().code(Code::added(&program));
+        let run = agent.run(input, slots(&[], bench)).session("s").start();
+        while begins.recv().await.as_deref() != Some("endless") {}
+        if timeout.is_none() {
+            run.cancel();
+        }
+        let outcome = tokio::time::timeout(Duration::from_secs(60), run).await;
+        let outcome = outcome.expect("the code step ends with the run").unwrap();
+        let code = outcome.state().unwrap().code.clone();
+        assert!(matches!(outcome, Outcome::Stopped(_) | Outcome::Failed(_)), "{outcome:?}");
+        assert!(!code.is_ok());
+    }
 }

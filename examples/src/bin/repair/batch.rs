@@ -7,13 +7,16 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use examples::shown;
+use harness::code::Code;
+use harness::esg::ProgramError;
 use harness::inspect::{Phase, SessionsError};
 use harness::prelude::*;
 use harness::{BuildError, RunError, SessionId, Sessions, run::NotEnded};
 use harness_store::FileStore;
 
-use super::engine::{LoadError, load, shipped};
-use super::state::Repair;
+use super::document::{CheckError, Document, add_checks};
+use super::source::{LoadError, load, read, shipped};
+use super::state::{Repair, RepairUpdate};
 
 /// The agent of the lists.
 const AGENT: &str = "repair-batch";
@@ -25,6 +28,12 @@ pub(super) struct Batch {
     pub(super) jobs: Vec<Job>,
     /// How many faults of each script to repair.
     pub(super) rounds: u32,
+    /// The absolute path of a file of tests.
+    pub(super) tests: Option<OsString>,
+    /// The model, if one is asked.
+    pub(super) model: Option<String>,
+    /// Whether the scripts may do whatever the user may do.
+    pub(super) mine: bool,
 }
 
 /// A script to repair.
@@ -53,8 +62,8 @@ impl Job {
         self.path.as_ref().map(PathBuf::from)
     }
 
-    /// Reads the script.
-    pub(super) fn script(&self) -> Result<Repair, LoadError> {
+    /// Reads the file and the tests: the input of its session.
+    pub(super) fn input(&self, tests: Option<&Path>) -> Result<RepairUpdate, JobError> {
         let script = match &self.path {
             Some(path) => load(Path::new(path)).map_err(|error| error.named(&self.name))?,
             None => shipped()
@@ -62,14 +71,39 @@ impl Job {
                 .find(|script| script.name == self.name)
                 .ok_or_else(|| LoadError::Missing(PathBuf::from(&self.name)))?,
         };
-        Ok(Repair {
-            name: self.name.clone(),
-            original: script.source.clone(),
-            copy: script.source,
-            expected: script.expected,
-            ..Repair::default()
-        })
+        let name = Path::new(&self.name);
+        let refused = |why| JobError::Program { name: self.name.clone(), why };
+        let (document, mut program) = match name.extension().is_some_and(|it| it == "ipynb") {
+            true => Document::notebook(&script.source).map_err(refused)?,
+            false => Document::script(&script.source).map_err(refused)?,
+        };
+        let original = document.view(&program);
+        let mut checks = Vec::new();
+        if let Some(path) = tests {
+            let module = name.file_stem().unwrap_or_default().to_string_lossy();
+            let refused = |why| JobError::Tests { path: path.to_owned(), why };
+            checks = add_checks(&mut program, &module, &read(path)?).map_err(refused)?;
+        }
+        Ok(Repair::update()
+            .name(self.name.clone())
+            .document(document)
+            .original(original)
+            .expected(script.expected)
+            .tests(checks)
+            .proven(program.versions().len())
+            .code(Code::added(&program)))
     }
+}
+
+/// Why a file cannot be repaired at all.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum JobError {
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    #[error("{name}: {why}")]
+    Program { name: String, why: ProgramError },
+    #[error("{}: {why}", path.display())]
+    Tests { path: PathBuf, why: CheckError },
 }
 
 #[derive(StepId, Clone, Debug, PartialEq, Eq)]
@@ -102,7 +136,8 @@ pub(super) async fn save(store: &FileStore, batch: &Batch) -> Result<SessionId, 
             Step::Save => define.run(|_, _| async move { Ok(Batch::update()) }).end(),
         })
         .build()?;
-    let input = Batch::update().jobs(batch.jobs.clone()).rounds(batch.rounds);
+    let Batch { jobs, rounds, tests, model, mine } = batch.clone();
+    let input = Batch::update().jobs(jobs).rounds(rounds).tests(tests).model(model).mine(mine);
     let agent = harness.agent(AGENT, ()).store(store.clone());
     Ok(agent.run(input, ()).await?.ended()?.session)
 }

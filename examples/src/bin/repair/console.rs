@@ -5,7 +5,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use examples::shown;
 use tokio::sync::{oneshot, watch};
 
-use super::engine::{Paint, unified};
+use super::diff::{Paint, unified};
 use super::state::{Approve, Decision, Repair};
 
 /// The reply to a question.
@@ -95,17 +95,16 @@ fn decision(line: &str) -> Option<Decision> {
 
 /// The proposal as the person sees it.
 fn proposal(question: &Approve, repair: &Repair) -> String {
-    let Approve { file, fault, rule, line, explanation, diff } = question;
-    let coloured = repair
-        .proposals
-        .first()
-        .map(|proposal| unified(&repair.name, &repair.copy, &proposal.fixed, Paint::Coloured));
+    let Approve { file, fault, by, line, explanation, diff } = question;
+    let (before, after) = (repair.copy(), repair.document.view(repair.code.program()));
+    let coloured = unified(&repair.name, &before, &after, Paint::Coloured);
     format!(
-        "{}: {}\nProposal for line {line}, {rule}: {}\n{}",
+        "{}: {}\nProposal for line {line} by the {}, {}\n{}",
         shown(file),
         shown(fault),
+        shown(by),
         shown(explanation),
-        coloured.as_ref().unwrap_or(diff)
+        if coloured.is_empty() { diff } else { &coloured }
     )
 }
 

@@ -1,13 +1,14 @@
 //! One file, from its first run to its report: one session of the loop.
 
+use std::path::Path;
+
 use harness::inspect::{Phase, SessionsError};
 use harness::prelude::*;
 use harness::{Run, RunError, RunRequest, Sessions};
 use tokio::sync::watch;
 
-use super::batch::Job;
+use super::batch::{Job, JobError};
 use super::console::{Console, Reply};
-use super::engine::LoadError;
 use super::report::{FileReport, Standing};
 use super::state::{Approve, Repair, Why};
 use super::steps::how;
@@ -20,19 +21,15 @@ pub(super) async fn repair(
     sessions: &Sessions,
     session: &str,
     job: &Job,
+    tests: Option<&Path>,
     console: &Console,
-) -> Result<FileReport, LoadError> {
+) -> Result<FileReport, JobError> {
     let (script, request) = match stored(sessions, session).await {
         Ok(Some((script, Phase::Ended))) => return Ok(ended(script)),
         Ok(Some((script, _))) => (script, agent.resume(session, Answers::none(), ())),
         Ok(None) => {
-            let script = job.script()?;
-            let input = Repair::update()
-                .name(script.name.clone())
-                .original(script.original.clone())
-                .copy(script.copy.clone())
-                .expected(script.expected.clone());
-            (script, agent.run(input, ()).session(session))
+            let script = Repair { name: job.name.clone(), ..Repair::default() };
+            (script, agent.run(job.input(tests)?, ()).session(session))
         }
         Err(error) => {
             let script = Repair { name: job.name.clone(), ..Repair::default() };
@@ -82,8 +79,8 @@ async fn advance(
                 request = agent.resume(&waiting, question.answer(decision).by(by), ());
             }
             Reply::NoTerminal => {
-                let Approve { rule, line, explanation, .. } = asked;
-                let why = format!("line {line}, {rule}: {explanation}");
+                let Approve { line, explanation, .. } = asked;
+                let why = format!("line {line}, {explanation}");
                 let repair = (*waiting.state).clone();
                 return FileReport::new(repair, Standing::NotAsked, Some(why));
             }
@@ -135,7 +132,7 @@ fn report(outcome: Outcome<Repair>, script: Repair) -> FileReport {
 /// The report of a session that ended.
 fn ended(repair: Repair) -> FileReport {
     let standing = match how(&repair) {
-        End::Runs if repair.original == repair.copy => Standing::Runs,
+        End::Runs if repair.original == repair.copy() => Standing::Runs,
         End::Runs => Standing::Fixed,
         End::Fails => Standing::NotFixed,
     };

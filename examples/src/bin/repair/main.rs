@@ -1,30 +1,35 @@
-//! Repairs Python scripts that fail: run the script, look the fault up in rules, show a proposal as
-//! a diff, ask for an approval, apply it to a copy, run again.
+//! Repairs Python scripts and notebooks that fail: run the program, diagnose the failure, patch it by
+//! rules or by a model, ask for an approval, and run again what the patch affects.
 //!
 //! ```text
 //! cargo run -p examples --bin repair                     # the ten scripts that ship with it
-//! cargo run -p examples --bin repair -- --yes script.py  # approve every proposal
+//! cargo run -p examples --bin repair -- --yes script.py  # approve every patch
+//! cargo run -p examples --bin repair -- --test test_shop.py shop.py
+//! cargo run -p examples --bin repair -- --model anthropic/claude-sonnet-4-5 analysis.ipynb
 //! cargo run -p examples --bin repair -- --resume ID      # after Ctrl-C, a kill or an open question
-//! cargo run -p examples --bin repair -- --help           # --write, --json, --rounds, --store
+//! cargo run -p examples --bin repair -- --help           # --write, --json, --trust, --rounds, --store
 //! ```
 //!
-//! A script runs in a scratch directory, under limits, with the `python3` of this machine. Each
-//! script is one session in a file store: every step is on disk before the next one begins, so
-//! Ctrl-C and `kill -9` lose nothing.
+//! A program runs as code steps of the execution state graph, in a sandbox: a patch of one part runs that
+//! part again and what depends on it. Each file is one session in a file store: every step is on disk
+//! before the next one begins, so Ctrl-C and `kill -9` lose nothing.
 
 #![deny(clippy::wildcard_enum_match_arm)]
 
 mod batch;
 mod console;
-mod engine;
+mod diff;
+mod document;
 mod file;
 mod program;
 mod replace;
 mod report;
+mod source;
 mod state;
 mod steps;
 #[cfg(test)]
 mod tests;
+mod worker;
 
 use std::fmt;
 use std::process::ExitCode;
@@ -32,14 +37,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser;
+use harness::BuildError;
+use harness::code::{self, Bench};
 use harness::prelude::*;
-use harness::{BuildError, async_trait};
 
-use engine::{Limits, Python, PythonError, Ran};
 use state::Repair;
-use steps::{AfterRun, Decided, Left};
-use steps::{after_run, any_left, apply, ask, breaks, decided, enough, hear};
-use steps::{how, propose, report, run, take_back};
+use steps::{Decided, Judged, Left, Ran, ran};
+use steps::{
+    ask, breaks, decided, give_up, hear, how, judge, judged, left, patch, report, take_back,
+};
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -49,78 +55,85 @@ async fn main() -> ExitCode {
 /// The steps of a repair.
 #[derive(StepId, Clone, Debug, PartialEq, Eq)]
 enum Step {
-    /// Runs the copy.
+    /// Runs what the last change affects.
     Run,
-    /// Finds the repairs that are worth a question.
-    Propose,
-    /// Asks whether to apply the first of them.
+    /// Finds the cause of a failure.
+    Diagnose,
+    /// Says whether the last patch helped.
+    Judge,
+    /// Patches the program.
+    Patch,
+    /// Asks whether the patch may run.
     Approve,
-    /// Applies it to the copy.
-    Apply,
-    /// Reverts it, since it did not help.
+    /// Reverts it, since it did not help or was declined.
     TakeBack,
-    /// Records that the script has too many faults.
-    Enough,
+    /// Records that there is no further patch.
+    GiveUp,
     /// Records that a step failed.
     Break,
-    /// Records why the script is not repaired, if it is not.
+    /// Records why the program is not repaired, if it is not.
     Report,
 }
 
 /// How the loop ends.
 #[derive(Signal, Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// The script runs.
+    /// The program runs.
     Runs,
-    /// The script fails.
+    /// The program fails.
     Fails,
 }
 
-/// How long a run may take beyond the limits on the script itself.
-const SLACK: Duration = Duration::from_secs(15);
-/// How long the repair of one script may take, not counting the person.
-const WALL: Duration = Duration::from_secs(300);
+/// How long the repair of one file may take, not counting the person.
+const WALL: Duration = Duration::from_secs(600);
 
-/// Declares the loop, which repairs at most `rounds` faults of a script.
+/// Declares the loop, which repairs at most `rounds` faults of a file.
 fn repairer(
-    runner: Arc<dyn Runner>,
-    limits: Limits,
+    bench: Bench,
+    model: Option<Arc<dyn Llm>>,
     rounds: u32,
 ) -> Result<Harness<Ctx, Repair>, BuildError> {
-    let patience = limits.wall + SLACK;
     let again = Retry::exponential().times(2);
     Harness::<Ctx, Repair>::builder("repair")
-        .provide(Ctx::fixed().runner(runner).limits(limits).build())
+        .provide(Ctx::fixed().bench(bench).model(model).build())
         .start(Step::Run)
         .on_error(Step::Break)
-        // A round is a proposal, and for each of at most six: ask, apply, run, take back.
-        .budget(Budget::steps(10 + 25 * u64::from(rounds)).wall(WALL))
+        // For each fault a few patches: run, diagnose, judge, patch, ask, take back.
+        .budget(Budget::steps(20 + 50 * u64::from(rounds)).wall(WALL))
         .steps(|define, step| match step {
-            Step::Run => {
-                define.run(run).retry(again).timeout(patience).route(after_run, |ran| match ran {
-                    AfterRun::Fault => to(Step::Propose),
-                    AfterRun::NoBetter => to(Step::TakeBack),
-                    AfterRun::Runs | AfterRun::Stuck => to(Step::Report),
+            Step::Run => define
+                .handler(code::execute(|cx: &Ctx| cx.bench.clone()))
+                .retry(again)
+                .route(ran, |ran| match ran {
+                    Ran::Fails => to(Step::Diagnose),
+                    Ran::NoBetter => to(Step::TakeBack),
+                    Ran::Works | Ran::Wrong => to(Step::Report),
+                }),
+            Step::Diagnose => define
+                .handler(code::diagnose(|cx: &Ctx| cx.bench.clone()))
+                .retry(again)
+                .then(Step::Judge),
+            Step::Judge => {
+                define.run(move |repair, cx| judge(rounds, repair, cx)).route(judged, |judged| {
+                    match judged {
+                        Judged::Fault => to(Step::Patch),
+                        Judged::NoBetter => to(Step::TakeBack),
+                        Judged::Enough => to(Step::Report),
+                    }
                 })
             }
-            Step::Propose => {
-                define.run(propose).at_most(rounds, Step::Enough).route(any_left, |left| match left
-                {
-                    Left::Some => to(Step::Approve),
-                    Left::None => to(Step::Report),
-                })
+            Step::Patch => {
+                define.run(patch).retry(again).on_error(Step::GiveUp).then(Step::Approve)
             }
             Step::Approve => define.ask(ask).answer(hear).route(decided, |said| match said {
-                Decided::Apply => to(Step::Apply),
-                Decided::Next => to(Step::Approve),
-                Decided::Stop => to(Step::Report),
+                Decided::Apply => to(Step::Run),
+                Decided::Decline => to(Step::TakeBack),
             }),
-            Step::Apply => define.run(apply).then(Step::Run),
-            Step::TakeBack => define.run(take_back).route(any_left, |left| match left {
-                Left::Some => to(Step::Approve),
-                Left::None => to(Step::Report),
+            Step::TakeBack => define.run(take_back).route(left, |left| match left {
+                Left::More => to(Step::Run),
+                Left::Quit => to(Step::Report),
             }),
-            Step::Enough => define.run(enough).then(Step::Report),
+            Step::GiveUp => define.run(give_up).then(Step::Report),
             Step::Break => define.run(breaks).then(Step::Report),
             Step::Report => define.run(report).route(how, |came| match came {
                 End::Runs | End::Fails => end(),
@@ -129,30 +142,17 @@ fn repairer(
         .build()
 }
 
-/// Runs scripts: Python, or a fake in tests.
-#[async_trait]
-trait Runner: Send + Sync + 'static {
-    /// Runs a script to its end, or to one of the limits.
-    async fn run(&self, source: &str, name: &str, limits: &Limits) -> Result<Ran, PythonError>;
-}
-
-#[async_trait]
-impl Runner for Python {
-    async fn run(&self, source: &str, name: &str, limits: &Limits) -> Result<Ran, PythonError> {
-        Python::run(self, source, name, limits).await
-    }
-}
-
 /// What the steps use and no snapshot contains.
 #[derive(Context)]
 struct Ctx {
-    runner: Arc<dyn Runner>,
-    /// What a script may use.
-    limits: Limits,
+    /// The worker that runs the programs.
+    bench: Bench,
+    /// What is asked where no rule knows a patch.
+    model: Option<Arc<dyn Llm>>,
 }
 
 impl fmt::Debug for Ctx {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ctx").field("limits", &self.limits).finish_non_exhaustive()
+        f.debug_struct("Ctx").field("bench", &self.bench).finish_non_exhaustive()
     }
 }

@@ -1,20 +1,20 @@
 //! The program: files in, reports out.
 
+use std::error::Error;
 use std::io::{self, Write};
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
 use examples::{OpenStore, open, quoted, shown};
-use harness::Agent;
 use harness::observe::Terminal;
+use harness::{Agent, Harness, esg};
 use harness::{SessionId, Sessions};
 use tokio::sync::watch;
 
 use super::batch::{self, Batch, BatchError, Job};
 use super::console::Console;
-use super::engine::{Limits, Python};
 use super::report::{FileReport, Standing};
 use super::state::Repair;
+use super::worker;
 use super::{Ctx, file, repairer, replace::replace};
 
 /// Exit code for input that cannot be used.
@@ -26,9 +26,10 @@ const STOPPED: u8 = 130;
 #[derive(Clone, Debug, clap::Parser)]
 #[command(
     name = "repair",
-    about = "Repairs Python scripts that fail, by rules, one approved step at a time",
+    about = "Repairs Python scripts and notebooks that fail, one approved patch at a time",
     after_help = "Exit code: 0 every file runs and prints what it should; 1 some file could not \
-                  be repaired; 2 bad usage, a file that cannot be read, or no python3; 3 an \
+                  be repaired; 2 bad usage, a file that cannot be read, no CPython 3.11 to 3.13, or no \
+                  sandbox; 3 an \
                   approval is needed and standard input is no terminal; 130 stopped by Ctrl-C. After a \
                   stop, a kill or an open approval, --resume continues."
 )]
@@ -46,26 +47,44 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: u32,
-    /// Resume an earlier start of the program, with its files and rounds
-    #[arg(long, value_name = "ID", conflicts_with_all = ["files", "rounds"])]
+    /// Tests that a fixed program must pass: functions `test_..` without arguments, which run after the
+    /// program and see its names. They are never changed
+    #[arg(long, value_name = "FILE.py", requires = "files")]
+    pub(crate) test: Option<PathBuf>,
+    /// The model to ask where no rule knows a patch, such as `anthropic/claude-sonnet-4-5`; its key is read
+    /// from the environment
+    #[arg(long, value_name = "PROVIDER/MODEL")]
+    pub(crate) model: Option<String>,
+    /// Whether programs run in a sandbox, or may do whatever you may do
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) trust: Trust,
+    /// Resume an earlier start of the program, with its files and settings
+    #[arg(long, value_name = "ID")]
+    #[arg(conflicts_with_all = ["files", "rounds", "test", "model", "trust"])]
     pub(crate) resume: Option<String>,
     /// The directory of the store; by default where the system keeps the data of programs
     #[arg(long, value_name = "DIR")]
     pub(crate) store: Option<PathBuf>,
-    /// The scripts; without any, those that ship with the program. What `a.py`
+    /// The scripts and notebooks; without any, the scripts that ship with the program. What `a.py`
     /// should print is read from `a.expected`, if there is one
-    #[arg(value_name = "FILE.py")]
+    #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+}
+
+/// Whose code the programs are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Trust {
+    /// Of others: they run in a sandbox.
+    #[default]
+    Untrusted,
+    /// Yours: they may do whatever you may do.
+    Mine,
 }
 
 /// Runs the program; returns its exit code.
 pub(crate) async fn run(options: Options) -> u8 {
     let stop = match interruptions() {
         Ok(stop) => stop,
-        Err(error) => return refuse(&error),
-    };
-    let python = match Python::find() {
-        Ok(python) => python,
         Err(error) => return refuse(&error),
     };
     let open = match open(options.store.as_deref(), "repair").await {
@@ -81,10 +100,10 @@ pub(crate) async fn run(options: Options) -> u8 {
         Ok(batch) => batch,
         Err(error) => return refuse(&error),
     };
-    let version = python.to_string();
-    let harness = match repairer(Arc::new(python), Limits::default(), batch.rounds) {
+    let values = values(&open, &id);
+    let harness = match prepared(&batch, &values) {
         Ok(harness) => harness.observe(Terminal::stderr()),
-        Err(error) => return refuse(&error),
+        Err(error) => return refuse(&*error),
     };
     let console = Console { yes: options.yes, json: options.json, stop };
     let again = command(&id, &options, &open);
@@ -92,7 +111,7 @@ pub(crate) async fn run(options: Options) -> u8 {
         let count = batch.jobs.len();
         let plural = if count == 1 { "" } else { "s" };
         console.say(&format!(
-            "Repairing {count} script{plural} with {version}\n\
+            "Repairing {count} file{plural}\n\
              If this is interrupted, resume with: {again}\n\n"
         ));
     }
@@ -103,6 +122,8 @@ pub(crate) async fn run(options: Options) -> u8 {
         complain(&format!("resume with: {again}"));
     } else {
         batch::forget(&work.sessions, &work.id, work.batch.jobs.len()).await;
+        // Values that cannot be removed only use space.
+        let _ = std::fs::remove_dir_all(values);
     }
     code
 }
@@ -113,8 +134,28 @@ async fn begin(open: &OpenStore, options: &Options) -> Result<(SessionId, Batch)
         [] => Job::shipped(),
         files => files.iter().map(|path| Job::file(path)).collect(),
     };
-    let batch = Batch { jobs, rounds: options.rounds };
+    let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+    let batch = Batch {
+        jobs,
+        rounds: options.rounds,
+        tests: options.test.as_ref().map(|path| absolute(path).into_os_string()),
+        model: options.model.clone(),
+        mine: options.trust == Trust::Mine,
+    };
     Ok((batch::save(&open.store, &batch).await?, batch))
+}
+
+/// Where the values of a batch are.
+fn values(open: &OpenStore, id: &SessionId) -> PathBuf {
+    open.dir.join("values").join(id.as_str())
+}
+
+/// The loop, with a worker that has started and the model.
+fn prepared(batch: &Batch, values: &Path) -> Result<Harness<Ctx, Repair>, Box<dyn Error>> {
+    let trust = if batch.mine { esg::Trust::Mine } else { esg::Trust::Untrusted };
+    let bench = worker::bench(trust, values)?;
+    let model = batch.model.as_deref().map(harness_providers::from_env).transpose()?;
+    Ok(repairer(bench, model, batch.rounds)?)
 }
 
 /// The command line that resumes this batch, to be copied.
@@ -158,7 +199,9 @@ impl Work {
                 continue;
             }
             let session = batch::script_session(&self.id, place);
-            let repaired = file::repair(&self.agent, &self.sessions, &session, job, console).await;
+            let tests = self.batch.tests.as_ref().map(Path::new);
+            let repaired =
+                file::repair(&self.agent, &self.sessions, &session, job, tests, console).await;
             let mut report = match repaired {
                 Ok(report) => report,
                 Err(error) => {
@@ -172,7 +215,9 @@ impl Work {
             if let (true, Standing::Fixed, Some(path)) =
                 (options.write, report.standing, job.path())
             {
-                match replace(&path, &report.repair.original, &report.repair.copy) {
+                let Repair { document, original, code, .. } = &report.repair;
+                let fixed = document.file(code.program());
+                match replace(&path, document.original(original), &fixed) {
                     Ok(()) => report.written = true,
                     Err(error) => {
                         report.standing = Standing::NotWritten;

@@ -1,12 +1,13 @@
 //! The report of one file, as text and as JSON.
 
 use std::fmt::{self, Write};
+use std::time::Duration;
 
 use examples::shown;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::engine::{Paint, unified};
+use super::diff::{Paint, unified};
 use super::state::{Repair, Tried};
 
 /// The outcome for a file.
@@ -93,7 +94,8 @@ impl FileReport {
 
     /// The report as one JSON object.
     pub(crate) fn to_json(&self) -> Value {
-        let Repair { tried, rounds, ran, .. } = &self.repair;
+        let Repair { tried, rounds, .. } = &self.repair;
+        let runs = Runs::of(&self.repair);
         json!({
             "name": self.name,
             "outcome": self.standing,
@@ -101,8 +103,13 @@ impl FileReport {
             "tried": tried.iter().map(tried_json).collect::<Vec<_>>(),
             "rounds": rounds,
             "diff": self.diff(Paint::Plain),
-            "output": ran.as_ref().map(|ran| &ran.stdout),
+            "output": self.repair.output().0,
             "written": self.written,
+            "runs": runs.count,
+            "parts": runs.parts,
+            "ran": runs.ran,
+            "kept": runs.kept,
+            "saved_ms": u64::try_from(runs.saved.as_millis()).unwrap_or(u64::MAX),
         })
     }
 
@@ -120,23 +127,61 @@ impl FileReport {
             write!(out, ": {}", shown(why))?;
         }
         writeln!(out)?;
-        for Tried { rule, line, explanation, fate, .. } in &self.repair.tried {
+        for Tried { line, explanation, fate, .. } in &self.repair.tried {
             let mark = if fate.is_accepted() { '+' } else { '-' };
             let (explanation, fate) = (shown(explanation), shown(&fate.to_string()));
-            writeln!(out, "  {mark} line {line}, {rule}: {explanation} ({fate})")?;
+            writeln!(out, "  {mark} line {line}, {explanation} ({fate})")?;
+        }
+        let Runs { count, parts, ran, kept, saved } = Runs::of(&self.repair);
+        if count > 1 {
+            writeln!(
+                out,
+                "  {count} runs of {parts} parts: {ran} ran, {kept} kept ({saved:.1?} saved)"
+            )?;
         }
         out.push_str(&self.diff(Paint::Coloured));
         Ok(())
     }
 
     fn diff(&self, paint: Paint) -> String {
-        unified(&self.name, &self.repair.original, &self.repair.copy, paint)
+        unified(&self.name, &self.repair.original, &self.repair.copy(), paint)
+    }
+}
+
+/// What the runs of a program ran, and what they kept.
+struct Runs {
+    /// How many there were.
+    count: usize,
+    /// How many parts the program has, its tests among them.
+    parts: usize,
+    /// How many parts ran, in all runs.
+    ran: usize,
+    /// How many parts were kept, in all runs.
+    kept: usize,
+    /// How long those had taken.
+    saved: Duration,
+}
+
+impl Runs {
+    fn of(repair: &Repair) -> Self {
+        let ledger = repair.code.ledger();
+        let runs: Vec<_> = (1..).map_while(|run| Some((run, ledger.replayed(run)?))).collect();
+        let kept = runs
+            .iter()
+            .flat_map(|(run, steps)| steps.iter().filter(move |execution| execution.run != *run));
+        Self {
+            count: runs.len(),
+            parts: repair.code.program().len(),
+            ran: ledger.executions().len(),
+            kept: kept.clone().count(),
+            saved: kept.map(|execution| execution.wall).sum(),
+        }
     }
 }
 
 fn tried_json(tried: &Tried) -> Value {
     json!({
-        "rule": tried.rule,
+        "by": tried.by,
         "line": tried.line,
         "explanation": tried.explanation,
         "accepted": tried.fate.is_accepted(),

@@ -1,32 +1,42 @@
 //! The state of a repair, its question and its answer.
 
 use std::fmt;
+use std::sync::Arc;
 
+use harness::code::Code;
+use harness::esg::diagnosis::Fault;
+use harness::esg::patcher::Evasion;
+use harness::esg::{Ending, Program, ProgramError, VersionId};
 use harness::prelude::*;
 use schemars::JsonSchema;
 
-use super::engine::{Ending, Evasion, Fault, Proposal, Ran, Rule, Verdict};
+use super::document::Document;
 
-/// The repair of one script.
+/// The repair of one file.
 #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Repair {
-    /// The name of the script.
+    /// The name of the file.
     pub(crate) name: String,
-    /// The script before any repair.
+    /// How the steps make up the file.
+    pub(crate) document: Document,
+    /// The view of the file before any repair.
     pub(crate) original: String,
     /// What it should print, if that is known.
     pub(crate) expected: Option<String>,
-    /// The repaired copy.
-    pub(crate) copy: String,
-    /// The last run of the copy.
-    pub(crate) ran: Option<Ran>,
-    /// The repairs of its fault that are not asked about yet.
-    pub(crate) proposals: Vec<Proposal>,
-    /// The repair that is applied and not yet proven.
+    /// The steps that are tests.
+    pub(crate) tests: Vec<String>,
+    /// The program, with its executions.
+    #[state(esg)]
+    pub(crate) code: Code,
+    /// How many versions of steps there were when the last patch had proven itself.
+    pub(crate) proven: usize,
+    /// The fault that is worked on.
+    pub(crate) fault: Option<At>,
+    /// The patch that is not proven yet, once a person has decided about it.
     pub(crate) trial: Option<Trial>,
-    /// The decision about the last proposal.
+    /// The last decision.
     pub(crate) decision: Option<Decision>,
-    /// Every repair that was considered, with its fate.
+    /// Every patch that was considered, with its fate.
     #[state(reduce = upsert(number))]
     pub(crate) tried: Vec<Tried>,
     /// How many faults were worked on.
@@ -36,16 +46,150 @@ pub(crate) struct Repair {
     pub(crate) why: Option<Why>,
 }
 
-impl Repair {
-    /// The verdict on the last run.
-    pub(crate) fn verdict(&self) -> Option<Verdict> {
-        let expected = self.expected.as_deref();
-        self.ran.as_ref().map(|ran| Verdict::of(ran, expected))
+/// A fault, and the step that has it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct At {
+    /// The place of the step in the program.
+    pub(crate) place: usize,
+    /// The line of the view, from 1; 0 if it is not known.
+    pub(crate) line: usize,
+    /// What happened.
+    pub(crate) fault: Fault,
+}
+
+impl At {
+    /// Whether this is the same fault, whatever its values are.
+    pub(super) fn is(&self, other: &Self) -> bool {
+        let about = |at: &Self| {
+            let Fault { kind, message, .. } = &at.fault;
+            (at.place, kind.clone(), message.clone(), at.fault.line(), at.column())
+        };
+        about(self) == about(other)
     }
 
-    /// The fault of the last run, if it ended with an exception.
-    pub(crate) fn fault(&self) -> Option<&Fault> {
-        fault_of(self.ran.as_ref()?)
+    fn column(&self) -> Option<u32> {
+        match &self.fault.facts.syntax {
+            Some(syntax) => Some(syntax.column),
+            None => self.fault.frames.last().and_then(|frame| frame.column),
+        }
+    }
+
+    /// Whether a patch of `before` helped that leads to this one: not if an earlier step fails now, and
+    /// not if what could be parsed no longer can.
+    pub(super) fn is_after(&self, before: &Self) -> bool {
+        let broke = |at: &Self| at.fault.facts.syntax.is_some();
+        let broken = self.place == before.place && broke(self) && !broke(before);
+        self.place >= before.place && !self.is(before) && !broken
+    }
+}
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.fault.kind)?;
+        if self.line > 0 {
+            write!(f, " on line {}", self.line)?;
+        }
+        match self.fault.message.is_empty() {
+            true => Ok(()),
+            false => write!(f, ": {}", self.fault.message),
+        }
+    }
+}
+
+impl Repair {
+    /// The program as it is.
+    pub(super) fn program(&self) -> &Program {
+        self.code.program()
+    }
+
+    /// The steps that a patch has changed which is not proven, with the versions before it.
+    fn pending(&self) -> Vec<(Arc<str>, VersionId)> {
+        let program = self.program();
+        let made = program.versions().iter().skip(self.proven);
+        let current = made.filter(|version| {
+            program.step(&version.step).is_ok_and(|step| step.version == version.id)
+        });
+        current.filter_map(|version| Some((version.step.clone(), version.parent?))).collect()
+    }
+
+    /// Takes a patch back that is not proven.
+    pub(super) fn take_back(&self, program: &mut Program) -> Result<(), ProgramError> {
+        self.pending().into_iter().try_for_each(|(_, before)| program.rollback(before).map(drop))
+    }
+
+    /// The program without a patch that is not proven.
+    pub(super) fn proven_program(&self) -> Program {
+        let mut program = self.program().clone();
+        match self.take_back(&mut program) {
+            Ok(()) => program,
+            // The versions are those of this program.
+            Err(_) => self.program().clone(),
+        }
+    }
+
+    /// The view of the file with the patches that are proven.
+    pub(crate) fn copy(&self) -> String {
+        self.document.view(&self.proven_program())
+    }
+
+    /// The patch that is not proven: who proposes it, and why.
+    pub(super) fn proposal(&self) -> Option<(String, String)> {
+        let (step, _) = self.pending().into_iter().next()?;
+        let version = self.program().step(&step).ok()?.version;
+        let provenance = &self.program().version(version).ok()?.provenance;
+        let said = |text: &Option<Arc<str>>| text.as_deref().unwrap_or_default().to_owned();
+        let by = match &provenance.call {
+            Some(_) => "model".to_owned(),
+            None => said(&provenance.agent),
+        };
+        let why = self.document.sentence(self.program(), &step, &said(&provenance.why));
+        Some((by, why))
+    }
+
+    /// The fault that the last diagnosis found.
+    pub(super) fn found(&self) -> Option<At> {
+        let diagnosis = self.code.diagnosis()?;
+        let failing = &*diagnosis.failing.step;
+        let at = diagnosis.raised_at();
+        let (step, line) = (&*at.step, at.line.unwrap_or(0).max(diagnosis.fault.line()));
+        let of_file = self.document.steps().contains(&step) && line > 0;
+        Some(At {
+            place: self.program().position(failing).unwrap_or(0),
+            line: if of_file { self.document.line(self.program(), step, line) } else { 0 },
+            fault: match self.tests.iter().any(|test| test == failing) {
+                false => diagnosis.fault.clone(),
+                true => Fault {
+                    kind: format!("test `{failing}`: {}", diagnosis.fault.kind),
+                    ..diagnosis.fault.clone()
+                },
+            },
+        })
+    }
+
+    /// What the program prints, and whether all of it is known.
+    pub(crate) fn output(&self) -> (String, bool) {
+        let steps = self.document.steps();
+        let executions = steps.iter().filter_map(|step| self.code.ledger().execution(step));
+        let (mut bytes, mut whole) = (Vec::new(), true);
+        for execution in executions {
+            bytes.extend_from_slice(&execution.stdout.bytes);
+            whole &= execution.stdout.dropped == 0;
+        }
+        (String::from_utf8_lossy(&bytes).into_owned(), whole)
+    }
+
+    /// Whether the program prints what it should, as far as that is known.
+    pub(super) fn is_right(&self) -> bool {
+        let (output, whole) = self.output();
+        self.expected.as_ref().is_none_or(|expected| whole && *expected == output)
+    }
+
+    /// How the first step ended that fails.
+    pub(super) fn failure(&self) -> Option<&Ending> {
+        let steps = self.program().steps();
+        let mut endings =
+            steps.filter_map(|step| Some(&self.code.ledger().execution(&step.id)?.ending));
+        endings.find(|ending| !ending.is_ok())
     }
 
     /// Whether the person quit.
@@ -59,43 +203,28 @@ impl Repair {
     }
 }
 
-/// The exception that ended a run, if one did.
-pub(super) fn fault_of(ran: &Ran) -> Option<&Fault> {
-    match &ran.ending {
-        Ending::Raised(fault) => Some(fault),
-        Ending::Ok
-        | Ending::TimedOut
-        | Ending::TooMuchOutput
-        | Ending::OutOfMemory
-        | Ending::Exited(_)
-        | Ending::Signalled(_) => None,
-    }
-}
-
-/// A repair on trial, and what reverting it restores.
+/// A patch on trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Trial {
     /// Its entry in `tried`.
     pub(crate) tried: Tried,
-    /// The copy before it.
-    pub(crate) copy: String,
-    /// The run before it.
-    pub(crate) ran: Option<Ran>,
+    /// The fault before it.
+    pub(crate) before: At,
 }
 
-/// The question: apply this repair?
+/// The question: apply this patch?
 #[derive(Question, Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[question(answer = Decision)]
 pub(crate) struct Approve {
-    /// The script.
+    /// The file.
     pub(crate) file: String,
     /// What fails.
     pub(crate) fault: String,
-    /// The kind of mistake.
-    pub(crate) rule: Rule,
+    /// Who proposes it: `rules`, or `model`.
+    pub(crate) by: String,
     /// The first line that changes.
     pub(crate) line: usize,
-    /// What the repair does and why.
+    /// What it does and why.
     pub(crate) explanation: String,
     /// What changes, without colours.
     pub(crate) diff: String,
@@ -113,13 +242,15 @@ pub(crate) enum Decision {
     Quit,
 }
 
-/// A repair that was considered.
+/// A patch that was considered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Tried {
     /// Counts the entries.
     pub(crate) number: u32,
-    /// The kind of mistake.
-    pub(crate) rule: Rule,
+    /// The fault, as one of those that were worked on.
+    pub(crate) round: u32,
+    /// Who proposed it.
+    pub(crate) by: String,
     /// The first line it changes.
     pub(crate) line: usize,
     /// What it does and why.
@@ -128,14 +259,7 @@ pub(crate) struct Tried {
     pub(crate) fate: Fate,
 }
 
-impl Tried {
-    pub(super) fn new(number: u32, proposal: &Proposal, fate: Fate) -> Self {
-        let Proposal { rule, line, explanation, .. } = proposal;
-        Self { number, rule: *rule, line: *line, explanation: explanation.clone(), fate }
-    }
-}
-
-/// The fate of a proposed repair.
+/// The fate of a proposed patch.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "fate", rename_all = "snake_case")]
 pub(crate) enum Fate {
@@ -158,7 +282,7 @@ pub(crate) enum Fate {
     TakenBack {
         /// The user who approved.
         by: Option<String>,
-        /// How the script ended with it.
+        /// How the program ended with it.
         ending: String,
     },
 }
@@ -185,18 +309,18 @@ impl fmt::Display for Fate {
     }
 }
 
-/// Why a script is not repaired.
+/// Why a file is not repaired.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub(crate) enum Why {
-    /// No rule has an acceptable repair.
-    NoRule {
+    /// There is no acceptable patch.
+    NoPatch {
         /// Of what.
         fault: String,
     },
-    /// No repair was wanted.
+    /// No patch was wanted.
     Declined,
-    /// No repair helped.
+    /// No patch helped.
     NoneHelped {
         /// Against what.
         fault: String,
@@ -207,11 +331,6 @@ pub(crate) enum Why {
         expected: String,
         /// As it is.
         got: String,
-    },
-    /// It ends in a way that no rule can read.
-    Ending {
-        /// How.
-        ending: Ending,
     },
     /// It has more faults than the limit.
     Rounds {
@@ -235,14 +354,13 @@ pub(crate) enum Why {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Why::NoRule { fault } => write!(f, "no rule knows an acceptable repair for: {fault}"),
+            Why::NoPatch { fault } => write!(f, "there is no acceptable patch for: {fault}"),
             Why::Declined => f.write_str("no further proposal was approved"),
             Why::NoneHelped { fault } => write!(f, "no approved proposal helped against: {fault}"),
             Why::WrongOutput { expected, got } => write!(
                 f,
                 "it runs to its end but prints something else: expected {expected:?}, got {got:?}"
             ),
-            Why::Ending { ending } => write!(f, "it {ending}, which no rule can repair"),
             Why::Rounds { rounds } => write!(f, "it has more faults than {rounds} (see --rounds)"),
             Why::Quit => f.write_str("stopped on request"),
             Why::Budget { limit } => write!(f, "the repair exhausted its {limit}"),

@@ -1,166 +1,229 @@
-//! The steps, and the routes between them.
+//! The steps of this program, and the routes between them. Those that write, run, diagnose and patch code
+//! steps are the library's.
 
+use std::sync::Arc;
+
+use harness::code::{self, LlmPatcher, Unpatched};
+use harness::esg::patcher::{Patcher, Proposal, Proposing, judge as hides, propose};
+use harness::esg::{Diagnosis, Program, RulePatcher};
 use harness::prelude::*;
 use harness::{Answered, StepError};
 
-use super::engine::{Paint, Proposal, Verdict, judge, progressed, propose as proposals, unified};
-use super::state::{Approve, Decision, Fate, Repair, Trial, Tried, Why, fault_of};
+use super::diff::{Paint, first_change, unified};
+use super::state::{Approve, Decision, Fate, Repair, Trial, Tried, Why};
 use super::{Ctx, End};
-
-/// Runs the copy.
-pub(super) async fn run(repair: View<Repair>, cx: Cx<Ctx>) -> StepResult<Repair> {
-    let ran = cx.runner.run(&repair.copy, &repair.name, &cx.limits).await?;
-    Ok(Repair::update().ran(Some(ran)))
-}
 
 /// What a run leads to.
 #[derive(Signal, Clone, Copy, Debug)]
-pub(super) enum AfterRun {
-    /// It runs.
-    Runs,
-    /// There is a fault to repair, the first or the next.
-    Fault,
-    /// The repair on trial did not help.
+pub(super) enum Ran {
+    /// Every code step ends well, and the program prints what it should.
+    Works,
+    /// It prints something else since the last patch.
     NoBetter,
-    /// It does not run, and nothing is left to try.
-    Stuck,
+    /// It fails.
+    Fails,
+    /// It prints something else, and nothing fails.
+    Wrong,
 }
 
-pub(super) fn after_run(repair: &Repair) -> AfterRun {
-    let (Some(ran), Some(verdict)) = (&repair.ran, repair.verdict()) else {
-        return AfterRun::Stuck;
+pub(super) fn ran(repair: &Repair) -> Ran {
+    match (repair.code.is_ok(), repair.is_right(), &repair.trial) {
+        (true, true, _) => Ran::Works,
+        (true, false, Some(_)) => Ran::NoBetter,
+        (true, false, None) => Ran::Wrong,
+        (false, ..) => Ran::Fails,
+    }
+}
+
+/// Says whether the patch on trial helped, and takes the next fault up.
+pub(super) async fn judge(rounds: u32, repair: View<Repair>, _cx: Cx<Ctx>) -> StepResult<Repair> {
+    let Some(found) = repair.found() else {
+        return Err(StepError::fatal("the program fails without a diagnosis"));
     };
-    if verdict == Verdict::Fixed {
-        return AfterRun::Runs;
+    if let Some(trial) = &repair.trial
+        && !found.is_after(&trial.before)
+    {
+        return Ok(Repair::update());
     }
-    if let Some(trial) = &repair.trial {
-        let before = trial.ran.as_ref().and_then(fault_of);
-        let further = before.is_none_or(|before| progressed(before, &ran.ending));
-        // If no rule can read how it ended, another repair of the same fault may do better.
-        if !further || (repair.fault().is_none() && !repair.proposals.is_empty()) {
-            return AfterRun::NoBetter;
-        }
+    let update = Repair::update().trial(None).proven(repair.program().versions().len());
+    if repair.fault.as_ref().is_some_and(|known| known.is(&found)) {
+        return Ok(update);
     }
-    match repair.fault() {
-        Some(_) => AfterRun::Fault,
-        None => AfterRun::Stuck,
+    if repair.rounds == rounds {
+        return Ok(update.why(Some(Why::Rounds { rounds })));
     }
+    Ok(update.fault(Some(found)).rounds(1))
 }
 
-/// Finds the acceptable repairs of a fault.
-pub(super) async fn propose(repair: View<Repair>, _cx: Cx<Ctx>) -> StepResult<Repair> {
-    let Some(fault) = repair.fault() else {
-        return Err(StepError::fatal("there is no fault to repair"));
-    };
-    let mut accepted = Vec::new();
-    let mut refused = Vec::new();
-    for proposal in proposals(&repair.copy, fault) {
-        match judge(&repair.copy, &proposal.fixed, fault) {
-            Ok(()) => accepted.push(proposal),
-            Err(why) => {
-                let number = repair.next_number() + u32::try_from(refused.len())?;
-                refused.push(Tried::new(number, &proposal, Fate::Refused { why }));
-            }
-        }
-    }
-    let none = accepted.is_empty().then(|| Why::NoRule { fault: fault.to_string() });
-    Ok(Repair::update().proposals(accepted).tried(refused).trial(None).why(none).rounds(1))
-}
-
-/// Whether there is another repair to ask about.
+/// What a diagnosis leads to.
 #[derive(Signal, Clone, Copy, Debug)]
-pub(super) enum Left {
-    /// There is.
-    Some,
-    /// There is not.
-    None,
+pub(super) enum Judged {
+    /// There is a fault to patch.
+    Fault,
+    /// The patch on trial did not help.
+    NoBetter,
+    /// There are too many faults.
+    Enough,
 }
 
-pub(super) fn any_left(repair: &Repair) -> Left {
-    if repair.proposals.is_empty() { Left::None } else { Left::Some }
+pub(super) fn judged(repair: &Repair) -> Judged {
+    match (&repair.trial, &repair.why) {
+        (Some(_), _) => Judged::NoBetter,
+        (None, Some(_)) => Judged::Enough,
+        (None, None) => Judged::Fault,
+    }
+}
+
+/// Applies the next patch, for a person to look at. It does not run before the answer.
+pub(super) async fn patch(repair: View<Repair>, cx: Cx<Ctx>) -> StepResult<Repair> {
+    let tests = repair.tests.clone();
+    code::patch(move |cx: &Cx<Ctx>| patcher(cx, tests.clone())).run(repair, cx).await
+}
+
+fn patcher(cx: &Cx<Ctx>, tests: Vec<String>) -> Arc<dyn Patcher> {
+    match &cx.model {
+        Some(model) => Arc::new(LlmPatcher::of_step(cx, model).after_rules().read_only(tests)),
+        None => Arc::new(Rules { tests }),
+    }
+}
+
+/// The rules, for any step but the tests.
+struct Rules {
+    tests: Vec<String>,
+}
+
+impl Patcher for Rules {
+    fn propose<'a>(&'a self, diagnosis: &'a Diagnosis, program: &'a Program) -> Proposing<'a> {
+        let mut patches = RulePatcher.patches(diagnosis, program);
+        patches
+            .retain(|patch| patch.steps().all(|step| !self.tests.iter().any(|id| **id == **step)));
+        Box::pin(std::future::ready(Ok(patches)))
+    }
 }
 
 /// First half of the gate: the question.
 pub(super) async fn ask(repair: View<Repair>, _cx: Cx<Ctx>) -> Result<Approve, StepError> {
-    let (proposal, _) = first(&repair)?;
+    let Some((by, explanation)) = repair.proposal() else {
+        return Err(StepError::fatal("there is no patch to ask about"));
+    };
+    let (before, after) = (repair.copy(), repair.document.view(repair.program()));
     Ok(Approve {
         file: repair.name.clone(),
-        fault: repair.fault().map(ToString::to_string).unwrap_or_default(),
-        rule: proposal.rule,
-        line: proposal.line,
-        explanation: proposal.explanation.clone(),
-        diff: unified(&repair.name, &repair.copy, &proposal.fixed, Paint::Plain),
+        fault: repair.fault.as_ref().map(ToString::to_string).unwrap_or_default(),
+        by,
+        line: first_change(&before, &after),
+        explanation,
+        diff: unified(&repair.name, &before, &after, Paint::Plain),
     })
 }
 
-/// Second half: the answer. An approved repair stays the first one, for `apply`.
+/// Second half: the answer. Until the next run the patch is on trial.
 pub(super) async fn hear(
     repair: View<Repair>,
     _cx: Cx<Ctx>,
     said: Answered<Approve>,
 ) -> StepResult<Repair> {
-    let (proposal, others) = first(&repair)?;
-    let note = |fate| [Tried::new(repair.next_number(), proposal, fate)];
-    let update = Repair::update().decision(Some(said.answer));
+    let Some(before) = repair.fault.clone() else {
+        return Err(StepError::fatal("there is no fault to patch"));
+    };
     let by = said.by;
-    Ok(match said.answer {
-        Decision::Apply => update.tried(note(Fate::Applied { by })),
-        Decision::Next => update
-            .tried(note(Fate::Declined { by }))
-            .proposals(others.to_vec())
-            .why(others.is_empty().then_some(Why::Declined)),
-        Decision::Quit => update.tried(note(Fate::Declined { by })).why(Some(Why::Quit)),
-    })
+    let (fate, why) = match said.answer {
+        Decision::Apply => (Fate::Applied { by }, None),
+        Decision::Next => (Fate::Declined { by }, None),
+        Decision::Quit => (Fate::Declined { by }, Some(Why::Quit)),
+    };
+    let Approve { by, line, explanation, .. } = said.question;
+    let (number, round) = (repair.next_number(), repair.rounds);
+    let tried = Tried { number, round, by, line, explanation, fate };
+    let update = Repair::update().decision(Some(said.answer)).tried([tried.clone()]).why(why);
+    Ok(update.trial(Some(Trial { tried, before })))
 }
 
 /// Where an answer leads.
 #[derive(Signal, Clone, Copy, Debug)]
 pub(super) enum Decided {
-    /// The repair is approved.
+    /// The patch is approved.
     Apply,
-    /// Ask about the next one.
-    Next,
-    /// There is no next one, or the person quit.
-    Stop,
+    /// It is not.
+    Decline,
 }
 
 pub(super) fn decided(repair: &Repair) -> Decided {
     match repair.decision {
         Some(Decision::Apply) => Decided::Apply,
-        Some(Decision::Next) if !repair.proposals.is_empty() => Decided::Next,
-        Some(Decision::Next | Decision::Quit) | None => Decided::Stop,
+        Some(Decision::Next | Decision::Quit) | None => Decided::Decline,
     }
 }
 
-/// Applies the approved repair to the copy.
-pub(super) async fn apply(repair: View<Repair>, _cx: Cx<Ctx>) -> StepResult<Repair> {
-    let (proposal, others) = first(&repair)?;
-    let Some(tried) = repair.tried.last().cloned() else {
-        return Err(StepError::fatal("there is no recorded approval"));
-    };
-    let trial = Trial { tried, copy: repair.copy.clone(), ran: repair.ran.clone() };
-    Ok(Repair::update().copy(proposal.fixed.clone()).trial(Some(trial)).proposals(others.to_vec()))
-}
-
-/// Reverts the repair on trial.
+/// Returns the steps to their versions before the patch on trial.
 pub(super) async fn take_back(repair: View<Repair>, _cx: Cx<Ctx>) -> StepResult<Repair> {
-    let Some(trial) = repair.trial.clone() else {
-        return Err(StepError::fatal("there is no repair to revert"));
+    let Some(Trial { mut tried, .. }) = repair.trial.clone() else {
+        return Err(StepError::fatal("there is no patch to take back"));
     };
-    let ending = repair.ran.as_ref().map(|ran| ran.ending.to_string()).unwrap_or_default();
-    let mut tried = trial.tried;
     if let Fate::Applied { by } = tried.fate {
+        let ending = match repair.failure() {
+            Some(ending) => ending.to_string(),
+            None => "it prints something else".to_owned(),
+        };
         tried.fate = Fate::TakenBack { by, ending };
     }
-    let fault = trial.ran.as_ref().and_then(fault_of).map(ToString::to_string);
-    let none =
-        repair.proposals.is_empty().then(|| Why::NoneHelped { fault: fault.unwrap_or_default() });
-    Ok(Repair::update().copy(trial.copy).ran(trial.ran).trial(None).tried([tried]).why(none))
+    let changes = repair.code.edited(|program| repair.take_back(program)).fatal()?;
+    Ok(Repair::update().code(changes).trial(None).tried([tried]))
 }
 
-/// Records that the script has more faults than the limit.
-pub(super) async fn enough(repair: View<Repair>, _cx: Cx<Ctx>) -> StepResult<Repair> {
-    Ok(Repair::update().why(Some(Why::Rounds { rounds: repair.rounds })))
+/// Whether the person wants to see more.
+#[derive(Signal, Clone, Copy, Debug)]
+pub(super) enum Left {
+    /// The next patch of this fault.
+    More,
+    /// The person quit.
+    Quit,
+}
+
+pub(super) fn left(repair: &Repair) -> Left {
+    if repair.has_quit() { Left::Quit } else { Left::More }
+}
+
+/// Records why there is no further patch, with the proposals that would only hide the failure.
+pub(super) async fn give_up(repair: View<Repair>, cx: Cx<Ctx>) -> StepResult<Repair> {
+    let failure = cx.failure();
+    let error = failure.as_ref().map(|failure| format!("{failure:#}")).unwrap_or_default();
+    if failure.is_none_or(|failure| failure.code.as_deref() != Some(Unpatched::CODE)) {
+        return Ok(Repair::update().why(Some(Why::Broken { error })));
+    }
+    let fault = repair.fault.as_ref().map(ToString::to_string).unwrap_or_default();
+    let tried: Vec<_> = repair.tried.iter().filter(|it| it.round == repair.rounds).collect();
+    let declined = tried.iter().all(|it| matches!(it.fate, Fate::Declined { .. }));
+    let why = match (tried.is_empty(), declined) {
+        (true, _) => Why::NoPatch { fault },
+        (false, true) => Why::Declined,
+        (false, false) => Why::NoneHelped { fault },
+    };
+    Ok(Repair::update().why(Some(why)).tried(refused(&repair)))
+}
+
+/// The proposals of the rules that would hide the failure.
+fn refused(repair: &Repair) -> Vec<Tried> {
+    let Some(diagnosis) = repair.code.diagnosis() else { return Vec::new() };
+    let (at, fault) = (diagnosis.raised_at(), &diagnosis.fault);
+    let Ok(step) = repair.program().step(&at.step) else { return Vec::new() };
+    let refused = propose(&step.source, fault).into_iter().filter_map(|proposal| {
+        let why = hides(&step.source, &proposal.fixed, fault).err()?;
+        Some((proposal, why))
+    });
+    let entry = |(number, (proposal, why))| {
+        let Proposal { rule, line, explanation, .. } = proposal;
+        let (document, program) = (&repair.document, repair.program());
+        Tried {
+            number,
+            round: repair.rounds,
+            by: "rules".to_owned(),
+            line: document.line(program, &at.step, line),
+            explanation: document.sentence(program, &at.step, &format!("{rule}: {explanation}")),
+            fate: Fate::Refused { why },
+        }
+    };
+    (repair.next_number()..).zip(refused).map(entry).collect()
 }
 
 /// Records which step failed.
@@ -169,24 +232,22 @@ pub(super) async fn breaks(_repair: View<Repair>, cx: Cx<Ctx>) -> StepResult<Rep
     Ok(Repair::update().why(Some(Why::Broken { error })))
 }
 
-/// Records why the script is not repaired, unless another step did.
+/// Records how the repair ends: a program that works has proven its last patch.
 pub(super) async fn report(repair: View<Repair>, _cx: Cx<Ctx>) -> StepResult<Repair> {
-    let why = match (repair.why.clone(), repair.verdict()) {
-        (Some(why), _) => Some(why),
-        (None, Some(Verdict::Fixed)) => None,
-        (None, Some(Verdict::WrongOutput { expected, got })) => Some(differing(&expected, &got)),
-        (None, Some(Verdict::StillFailing(ending))) => Some(Why::Ending { ending }),
-        (None, None) => Some(Why::Broken { error: "it was never run".to_owned() }),
-    };
-    Ok(Repair::update().why(why))
+    if repair.why.is_some() {
+        return Ok(Repair::update());
+    }
+    let update = Repair::update().trial(None).proven(repair.program().versions().len());
+    match &repair.expected {
+        Some(expected) if !repair.is_right() => {
+            Ok(update.why(Some(differing(expected, &repair.output().0))))
+        }
+        _ => Ok(update),
+    }
 }
 
 pub(super) fn how(repair: &Repair) -> End {
     if repair.why.is_none() { End::Runs } else { End::Fails }
-}
-
-fn first(repair: &Repair) -> Result<(&Proposal, &[Proposal]), StepError> {
-    repair.proposals.split_first().ok_or_else(|| StepError::fatal("there is no proposal"))
 }
 
 /// The first line that differs.

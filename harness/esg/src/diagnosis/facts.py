@@ -219,6 +219,7 @@ def call_facts(scene, report):
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     if code is not None:
         callee["line"] = code.co_firstlineno
+        callee["file"] = text(code.co_filename)
         callee["method"] = through_class or inspect.ismethod(function)
     report["callee"] = callee
     named = re.search(r"'([^']*)'", report["message"])

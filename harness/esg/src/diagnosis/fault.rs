@@ -139,6 +139,9 @@ pub struct Callee {
     pub parameters: Vec<String>,
     /// The line of its definition, where known.
     pub line: Option<u32>,
+    /// The file of its definition, where known: `<step:ID>` for a step.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub file: String,
     /// Whether it was called on an object.
     pub method: bool,
 }

@@ -73,7 +73,11 @@ impl CodeGraph {
     /// The facts about the exception, if the step fails in the same way again.
     fn facts(&mut self, diagnosis: &Diagnosis) -> Result<Option<Fault>, EsgError> {
         let step = diagnosis.failing.step.clone();
-        let Ok(source) = self.program().step(&step).map(|step| step.source.clone()) else {
+        let file = |id: &str| {
+            let source = &self.program().step(id).ok()?.source;
+            Some(Json::from([format!("<step:{id}>"), source.to_string()].as_slice()).to_string())
+        };
+        let Some((own, scene)) = file(&step).zip(file(&diagnosis.raised_at().step)) else {
             return Ok(None);
         };
         let mark = format!("\u{1}facts {}\u{1}", uuid::Uuid::new_v4());
@@ -81,11 +85,9 @@ impl CodeGraph {
         let code = [FACTS, include_str!("probe.py")].concat();
         // In a namespace of its own: the names of the program stay as they are.
         let probe = format!(
-            "exec({} + 'probe(program, source, file, mark, {FACTS_BYTES})', {{'program': globals(), \
-             'source': {}, 'file': {}, 'mark': {}, '__name__': 'facts'}})",
+            "exec({} + 'probe(program, step, scene, mark, {FACTS_BYTES})', {{'program': globals(), \
+             'step': {own}, 'scene': {scene}, 'mark': {}, '__name__': 'facts'}})",
             text(&code),
-            text(&source),
-            text(&format!("<step:{step}>")),
             text(&mark),
         );
         let Some(output) = self.probe(&step, &probe)? else { return Ok(None) };

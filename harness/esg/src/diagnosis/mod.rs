@@ -59,6 +59,9 @@ pub struct Diagnosis {
     pub kind: FailureKind,
     /// The first step that fails, and the line of it that the failure passed through.
     pub failing: Where,
+    /// The line that raised the exception, if it is in a function that another step defines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub raised: Option<Where>,
     /// How it ended.
     pub ending: Ending,
     /// Where the wrong value or the missing name comes from, if the traces show it.
@@ -68,7 +71,7 @@ pub struct Diagnosis {
     /// The steps that fail or cannot be trusted because of it: those that read what it should have
     /// written, directly and indirectly.
     pub affected: Vec<Arc<str>>,
-    /// The facts about the exception.
+    /// The facts about the exception, with the lines of the step that [raised](Self::raised_at) it.
     pub fault: Fault,
 }
 
@@ -201,6 +204,12 @@ impl Diagnosis {
         error.lines().next().unwrap_or_default().to_owned()
     }
 
+    /// The line that raised the exception: of the failing step, or of the one that defines the function.
+    #[must_use]
+    pub fn raised_at(&self) -> &Where {
+        self.raised.as_ref().unwrap_or(&self.failing)
+    }
+
     /// What exists instead of what is missing, the most similar first.
     #[must_use]
     pub fn near(&self) -> Vec<&str> {
@@ -220,7 +229,9 @@ impl Diagnosis {
             Evidence::Value { by, .. } => by.clone(),
             Evidence::Near { .. } => None,
         });
-        for step in self.root.iter().map(|cause| cause.at.step.clone()).chain(written) {
+        let raised = self.raised.iter().map(|at| at.step.clone());
+        let root = self.root.iter().map(|cause| cause.at.step.clone());
+        for step in raised.chain(root).chain(written) {
             if !steps.contains(&step) {
                 steps.push(step);
             }

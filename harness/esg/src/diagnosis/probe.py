@@ -2,14 +2,15 @@
 # `facts.py`, and what follows it calls `probe`. The step fails again, so nothing that it did is kept.
 
 
-def probe(program, source, file, mark, limit):
+def probe(program, step, scene, mark, limit):
+    """`step` and `scene` are a file name and a source: of the step, and of the one whose code raised."""
     try:
-        code = compile(source, file, "exec", dont_inherit=True)
+        code = compile(step[1], step[0], "exec", dont_inherit=True)
         exec(code, program)
     except BaseException as error:
         import json
 
-        report = describe(error, file, source.encode("utf-8", "replace"))
+        report = describe(error, scene[0], scene[1].encode("utf-8", "replace"))
         encoded = json.dumps(report)
         if len(encoded) > limit:
             for bulky in ("attributes", "keys", "globals", "locals", "builtins", "operands", "stdlib"):

@@ -2,7 +2,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Cause, Diagnosis, Evidence, FailureKind, Fault, Where, Why, names_read, nearest};
+use super::{
+    Cause, Diagnosis, Evidence, FailureKind, Fault, Frame, Where, Why, names_read, nearest,
+};
 use crate::exec::{Ending, Wrote};
 use crate::ledger::Ledger;
 use crate::program::{Program, Step};
@@ -24,6 +26,11 @@ pub(super) fn diagnosis(ledger: &Ledger) -> Option<Diagnosis> {
     fault.facts.globals = bound.names.keys().map(ToString::to_string).collect();
     let kind = FailureKind::of(&execution.ending);
     let failing = place(step, fault.line());
+    let raised = raised(program, step, &execution.ending);
+    if let Some(Where { line, text, .. }) = &raised {
+        let line = line.and_then(|line| u32::try_from(line).ok()).unwrap_or(0);
+        fault.frames = vec![Frame { line, text: text.clone(), ..Frame::default() }];
+    }
     let mut evidence = values(execution, &failing.text, ledger);
     if kind == FailureKind::MissingName
         && let Some(missing) = &fault.facts.name
@@ -38,6 +45,7 @@ pub(super) fn diagnosis(ledger: &Ledger) -> Option<Diagnosis> {
         kind,
         root: root(ledger, step, execution, kind, &fault, &bound),
         failing,
+        raised,
         ending: execution.ending.clone(),
         evidence,
         affected: affected(ledger, step),
@@ -65,6 +73,13 @@ impl FailureKind {
             _ => Self::Worker,
         }
     }
+}
+
+/// The line that raised, if it is in a function of another step.
+fn raised(program: &Program, failing: &Step, ending: &Ending) -> Option<Where> {
+    let Ending::Raised { frames, .. } = ending else { return None };
+    let frame = frames.last().filter(|frame| *frame.step != *failing.id)?;
+    Some(place(program.step(&frame.step).ok()?, frame.line))
 }
 
 /// A line of a step.

@@ -7,6 +7,9 @@ use crate::text::shown;
 impl fmt::Display for Diagnosis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} fails: {}", self.failing, shown(&self.error()))?;
+        if let Some(raised) = &self.raised {
+            write!(f, "\n  raised by: {raised}")?;
+        }
         if let Some(root) = &self.root {
             write!(f, "\n  root cause: {root}")?;
         }

@@ -207,6 +207,16 @@ impl Ending {
         )
     }
 
+    /// Whether two runs of a step ended alike. How busy the machine is decides whether a step that exceeds
+    /// its time limit computes or waits for most of it.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let late = |ending: &Self| match ending {
+            Self::Timeout { limit } | Self::Stalled { limit } => Some(*limit),
+            _ => None,
+        };
+        self == other || late(self).is_some_and(|limit| late(other) == Some(limit))
+    }
+
     /// Whether there was not enough memory, which a fresh worker may have.
     pub(crate) fn lacks_memory(&self) -> bool {
         match self {

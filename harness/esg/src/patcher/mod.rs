@@ -6,16 +6,20 @@ mod judge;
 mod lex;
 mod lines;
 mod rules;
+mod whole;
 
 use std::fmt;
 use std::future::{Future, ready};
 use std::pin::Pin;
+use std::sync::Arc;
 
-use crate::diagnosis::{Diagnosis, Fault, Frame, Why};
+use crate::diagnosis::Diagnosis;
 use crate::program::{Patch, Program, Provenance, ProvenanceKind, unified};
 
 pub use judge::{Evasion, judge};
 pub use rules::{LineEdit, Proposal, Rule, propose};
+
+use whole::Changed;
 
 /// Proposes patches for a diagnosis.
 ///
@@ -41,6 +45,12 @@ pub trait Patcher: Send + Sync {
     /// # Errors
     /// If the patcher itself fails: a model cannot be reached.
     fn propose<'a>(&'a self, diagnosis: &'a Diagnosis, program: &'a Program) -> Proposing<'a>;
+}
+
+impl<P: Patcher + ?Sized> Patcher for Arc<P> {
+    fn propose<'a>(&'a self, diagnosis: &'a Diagnosis, program: &'a Program) -> Proposing<'a> {
+        (**self).propose(diagnosis, program)
+    }
 }
 
 /// The future of [`Patcher::propose`].
@@ -97,39 +107,21 @@ impl RulePatcher {
     /// The patches of the rules, the most likely first. Each applies, and none hides the failure.
     #[must_use]
     pub fn patches(&self, diagnosis: &Diagnosis, program: &Program) -> Vec<Patch> {
-        let (step, fault) = scene(diagnosis);
-        let Ok(step) = program.step(&step) else { return Vec::new() };
         let provenance =
             Provenance::new(ProvenanceKind::Patched).agent("rules").diagnosis(&diagnosis.error());
-        propose(&step.source, &fault)
-            .into_iter()
-            .filter(|proposal| judge(&step.source, &proposal.fixed, &fault).is_ok())
-            .map(|proposal| {
-                Patch::unified(&step.id, &unified(&step.id, &step.source, &proposal.fixed))
-                    .signed(provenance.clone())
-                    .why(&proposal.explanation)
-                    .pinned(program)
-            })
-            .filter(|patch| program.accepts(patch).is_ok())
-            .collect()
+        let patch = |Changed { step, source, proposal }: Changed<'_>| {
+            Patch::unified(&step.id, &unified(&step.id, &step.source, &source))
+                .signed(provenance.clone())
+                .why(&format!("{}: {}", proposal.rule, proposal.explanation))
+                .pinned(program)
+        };
+        let patches = whole::proposals(diagnosis, program).into_iter().map(patch);
+        patches.filter(|patch| program.accepts(patch).is_ok()).collect()
     }
 }
 
 impl Patcher for RulePatcher {
     fn propose<'a>(&'a self, diagnosis: &'a Diagnosis, program: &'a Program) -> Proposing<'a> {
         Box::pin(ready(Ok(self.patches(diagnosis, program))))
-    }
-}
-
-/// The step whose code fails, and the fault as seen from there.
-fn scene(diagnosis: &Diagnosis) -> (std::sync::Arc<str>, Fault) {
-    let mut fault = diagnosis.fault.clone();
-    match &diagnosis.root {
-        Some(root) if matches!(root.why, Why::Defines { .. }) => {
-            let line = root.at.line.and_then(|line| u32::try_from(line).ok()).unwrap_or(0);
-            fault.frames = vec![Frame { line, ..Frame::default() }];
-            (root.at.step.clone(), fault)
-        }
-        _ => (diagnosis.failing.step.clone(), fault),
     }
 }

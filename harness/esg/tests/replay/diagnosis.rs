@@ -159,3 +159,45 @@ fn what_no_rule_knows_gets_no_patch_and_what_cannot_be_shown_no_value() {
     assert!(!found.to_string().is_empty());
     assert!(graph.replay().unwrap().failed.len() == 1);
 }
+
+#[test]
+fn a_mistake_in_another_step_than_the_one_that_fails_is_patched_there() {
+    for (define, fixed, rule) in [
+        // What a function sees is looked up in its own step.
+        ("def total(rows):\n    return sum(rosw)", "sum(rows)", "misspelt name"),
+        ("def total(rows):\n    return math.fsum(rows)", "import math\n", "missing import"),
+        // The failing step does not have the key, nor the definition.
+        (
+            "names = ['nmae']\ndef total(rows):\n    return [{'name': 1}[n] for n in names]",
+            "['name']\n",
+            "misspelt key",
+        ),
+        (
+            "class Total:\n    def of(rows): return sum(rows)\ntotal = Total().of",
+            "of(self, rows)",
+            "missing self",
+        ),
+    ] {
+        let mut graph =
+            failing(&[("first", "x = 1"), ("define", define), ("use", "a = total([3])")]);
+        let found = diagnosis(&mut graph);
+        assert_eq!(found.failing.step, "use".into());
+        let patch = &RulePatcher.patches(&found, graph.program())[0];
+        assert!(patch.why.starts_with(rule), "{patch:?}");
+        assert!(patch.preview("define", define).unwrap().contains(fixed), "{patch:?}");
+        graph.edit(|program| program.patch(patch)).unwrap();
+        let report = graph.replay().unwrap();
+        assert!(report.ok(), "{define}: {report}");
+        assert!(report.kept.contains(&"first".into()));
+    }
+    // The place is a part of the diagnosis, also as it is stored.
+    let mut graph = failing(&[("define", "def f():\n    return rosw"), ("use", "f()")]);
+    let found = diagnosis(&mut graph);
+    let raised = found.raised.as_ref().unwrap();
+    assert_eq!((&*raised.step, raised.line, found.fault.line()), ("define", Some(2), 2));
+    assert!(found.involved().contains(&"define".into()));
+    assert!(
+        found.to_string().contains("raised by: step define, line 2 (`return rosw`)"),
+        "{found}"
+    );
+}

@@ -146,6 +146,9 @@ impl Effects for Reported {
     fn stopping(&self) -> &CancellationToken {
         &self.stopping
     }
+    fn giving_up(&self, _: Place) -> CancellationToken {
+        self.stopping.clone()
+    }
     fn failure(&self) -> Option<Arc<Failure>> {
         None
     }

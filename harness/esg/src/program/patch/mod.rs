@@ -205,18 +205,23 @@ struct Changed {
 }
 
 impl Program {
-    /// Applies a patch. Returns the new version of each step that it changes, in the order of its edits.
+    /// Applies a patch. Returns the new version of each step that it changes, in the order of its edits. Its
+    /// reason is in their provenance.
     ///
     /// # Errors
     /// [`ProgramError::Refused`] if an edit does not apply or the result does not parse,
     /// [`ProgramError::UnknownStep`], [`ProgramError::Outdated`]. The program has not changed then.
     pub fn patch(&mut self, patch: &Patch) -> Result<Vec<VersionId>, ProgramError> {
         let changes = self.changes_of(patch)?;
+        let mut provenance = patch.provenance.clone();
+        if provenance.why.is_none() && !patch.why.is_empty() {
+            provenance = provenance.why(&patch.why);
+        }
         let mut versions = Vec::with_capacity(changes.len());
         for change in changes {
             let Changed { step, source, scan, parent } = change;
-            let provenance = patch.provenance.clone().parent(parent);
-            let operation = Operation::from(Change::Replaced { step, source }).signed(provenance);
+            let signed = provenance.clone().parent(parent);
+            let operation = Operation::from(Change::Replaced { step, source }).signed(signed);
             versions.extend(self.perform(operation, Some(scan))?);
         }
         Ok(versions)

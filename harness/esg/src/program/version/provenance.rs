@@ -34,6 +34,9 @@ pub struct Provenance {
     /// What it is to repair.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diagnosis: Option<Arc<str>>,
+    /// Why it was proposed, in a sentence.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<Arc<str>>,
     /// The version that it was made for. The change is refused if another one is current.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<VersionId>,
@@ -85,6 +88,13 @@ impl Provenance {
     #[must_use]
     pub fn diagnosis(mut self, diagnosis: &str) -> Self {
         self.diagnosis = Some(diagnosis.into());
+        self
+    }
+
+    /// Sets why it was proposed, in a sentence.
+    #[must_use]
+    pub fn why(mut self, why: &str) -> Self {
+        self.why = Some(why.into());
         self
     }
 

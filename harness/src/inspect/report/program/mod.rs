@@ -352,6 +352,7 @@ fn origin(provenance: &Provenance) -> String {
         (", run", &provenance.run),
         (", call", &provenance.call),
         (", for", &provenance.diagnosis),
+        (":", &provenance.why),
     ] {
         if let Some(value) = value {
             words.push_str(name);

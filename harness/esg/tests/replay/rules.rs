@@ -1,32 +1,51 @@
-//! Each rule alone: the mistake, the best proposal, and that the result runs.
+//! Each rule alone: the mistake, the first patch, and that the result runs.
+use harness_esg::patcher::Rule;
+use harness_esg::{CodeGraph, Diagnosis, Patch, RulePatcher};
 
-use super::super::{Ending, Rule, judge, propose};
-use super::{fault, run};
+use crate::{graph, pythons};
+
+/// A program of one step, whose source is replaced for each case.
+struct Bench(CodeGraph);
+
+impl Bench {
+    fn new() -> Self {
+        Self(graph(&pythons()[0], &[("only", "pass")]))
+    }
+
+    fn run(&mut self, source: &str) {
+        self.0.edit(|program| program.replace("only", source)).unwrap();
+        self.0.replay().unwrap();
+    }
+
+    fn failing(&mut self, source: &str) -> (Diagnosis, Vec<Patch>) {
+        self.run(source);
+        let found = self.0.diagnose().unwrap().unwrap_or_else(|| panic!("{source}does not fail"));
+        let patches = RulePatcher.patches(&found, self.0.program());
+        (found, patches)
+    }
+}
 
 /// Checks triples of a rule, a failing source and its repair.
-async fn check(cases: &[(Rule, &str, &str)]) {
-    let mut wrong = Vec::new();
+fn check(cases: &[(Rule, &str, &str)]) {
+    let (mut bench, mut wrong) = (Bench::new(), Vec::new());
     for (rule, source, fixed) in cases {
-        let fault = fault(source).await;
-        let proposals = propose(source, &fault);
-        match proposals.first() {
-            Some(best) if best.rule == *rule && best.fixed == *fixed => {
-                if let Err(refusal) = judge(source, fixed, &fault) {
-                    wrong.push(format!("{source}refused: {refusal}"));
-                }
-                let ran = run(fixed).await;
-                if ran.ending != Ending::Ok {
-                    wrong.push(format!("{fixed}still: {}", ran.ending));
+        let (found, patches) = bench.failing(source);
+        let best = patches.first().map(|patch| (patch, patch.preview("only", source).unwrap()));
+        match best {
+            Some((patch, new)) if new == *fixed && patch.why.starts_with(&rule.to_string()) => {
+                bench.run(fixed);
+                if let Some(found) = bench.0.diagnose().unwrap() {
+                    wrong.push(format!("{fixed}still: {found}"));
                 }
             }
-            other => wrong.push(format!("{source}{fault}\n{other:#?}")),
+            _ => wrong.push(format!("{source}{found}\n{patches:#?}")),
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
 }
 
-#[tokio::test]
-async fn names() {
+#[test]
+fn names() {
     use Rule::MisspeltName as Name;
     check(&[
         (
@@ -40,12 +59,11 @@ async fn names() {
             "def f(items):\n    return sum(item + len(items) for item in items)\nf([1])\n",
         ),
         (Name, "ok = true\n", "ok = True\n"),
-    ])
-    .await;
+    ]);
 }
 
-#[tokio::test]
-async fn attributes() {
+#[test]
+fn attributes() {
     use Rule::MisspeltAttribute as Attribute;
     check(&[
         (Attribute, "' a'.strip().uper()\n", "' a'.strip().upper()\n"),
@@ -57,12 +75,11 @@ async fn attributes() {
         ),
         (Attribute, "items = []\nitems.push(1)\n", "items = []\nitems.append(1)\n"),
         (Attribute, "from collections import Countr\n", "from collections import Counter\n"),
-    ])
-    .await;
+    ]);
 }
 
-#[tokio::test]
-async fn imports() {
+#[test]
+fn imports() {
     use Rule::{MissingImport as Import, MisspeltModule as Module};
     check(&[
         (Import, "print(math.pi)\n", "import math\nprint(math.pi)\n"),
@@ -79,12 +96,11 @@ async fn imports() {
         ),
         (Module, "import colections\n", "import collections\n"),
         (Module, "from jsno import dumps\n", "from json import dumps\n"),
-    ])
-    .await;
+    ]);
 }
 
-#[tokio::test]
-async fn indentation() {
+#[test]
+fn indentation() {
     use Rule::{Indentation as Indent, TabsAndSpaces as Tabs};
     check(&[
         (Indent, "a = 1\n  b = 2\nc = 3\n", "a = 1\nb = 2\nc = 3\n"),
@@ -97,12 +113,11 @@ async fn indentation() {
         ),
         (Tabs, "if 1:\n    a = 1\n\tb = 2\n", "if 1:\n    a = 1\n    b = 2\n"),
         (Tabs, "if 1:\n\ta = 1\n\tc = 1\n        b = 2\n", "if 1:\n\ta = 1\n\tc = 1\n\tb = 2\n"),
-    ])
-    .await;
+    ]);
 }
 
-#[tokio::test]
-async fn brackets() {
+#[test]
+fn brackets() {
     use Rule::Bracket;
     check(&[
         (Bracket, "print(len([1, 2])\nx = 1\n", "print(len([1, 2]))\nx = 1\n"),
@@ -111,12 +126,11 @@ async fn brackets() {
         (Bracket, "print((1))) \n", "print((1)) \n"),
         (Bracket, "x = [1, 2)\n", "x = [1, 2]\n"),
         (Bracket, "x = [1]\nprint(x[0)\n", "x = [1]\nprint(x[0])\n"),
-    ])
-    .await;
+    ]);
 }
 
-#[tokio::test]
-async fn quotes() {
+#[test]
+fn quotes() {
     use Rule::Quote;
     check(&[
         (Quote, "print('a, 1)\n", "print('a, 1')\n"),
@@ -128,15 +142,14 @@ async fn quotes() {
             "def f():\n    \"\"\"About.\n    return 1\nf()\n",
             "def f():\n    \"\"\"About.\"\"\"\n    return 1\nf()\n",
         ),
-    ])
-    .await;
+    ]);
 }
 
-#[tokio::test]
-async fn small_slips_of_syntax() {
+#[test]
+fn small_slips_of_syntax() {
     use Rule::{
         AssignmentInCondition as Assign, MissingColon as Colon, MissingComma as Comma,
-        PrintStatement as Fingerprint,
+        PrintStatement as Print,
     };
     check(&[
         (Colon, "if 1 < 2  # why\n    a = 1\n", "if 1 < 2:  # why\n    a = 1\n"),
@@ -148,32 +161,51 @@ async fn small_slips_of_syntax() {
             "x = 1\nif x == 1:\n    print(dict(a=1))\n",
         ),
         (Assign, "x = [y for y in [1] if y = 1]\n", "x = [y for y in [1] if y == 1]\n"),
-        (Fingerprint, "print 'a', f'{1}'  # b\n", "print('a', f'{1}')  # b\n"),
+        (Print, "print 'a', f'{1}'  # b\n", "print('a', f'{1}')  # b\n"),
         (Comma, "x = [1, 2 3]\n", "x = [1, 2, 3]\n"),
         (Comma, "x = {\n    'a': 1\n    'b': 2,\n}\n", "x = {\n    'a': 1,\n    'b': 2,\n}\n"),
-    ])
-    .await;
+    ]);
 }
 
-#[tokio::test]
-async fn arguments_keys_and_sums() {
+#[test]
+fn arguments_keys_and_sums() {
     use Rule::{
         MissingArgument, MissingSelf, MisspeltArgument, MisspeltKey as Key, NumberInText as Number,
     };
     check(&[
-        (MisspeltArgument, "def f(width=1): pass\nf(witdh=2)\n", "def f(width=1): pass\nf(width=2)\n"),
-        (MissingArgument, "def f(a, rate): pass\ntax_rate = 2\nf(1)\n", "def f(a, rate): pass\ntax_rate = 2\nf(1, rate=tax_rate)\n"),
-        (MissingSelf, "class A:\n    @property\n    def p(self): return 1\n    def f(x): return x\na = A()\na.f(1)\n", "class A:\n    @property\n    def p(self): return 1\n    def f(self, x): return x\na = A()\na.f(1)\n"),
-        (Key, "d = {'colour': 1}\nprint(f\"{d['color']} color\")\n", "d = {'colour': 1}\nprint(f\"{d['colour']} color\")\n"),
-        (Key, "rows = [{'name': 1}]\nfor k in ['nmae']:\n    print([row[k] for row in rows])\n", "rows = [{'name': 1}]\nfor k in ['name']:\n    print([row[k] for row in rows])\n"),
+        (
+            MisspeltArgument,
+            "def f(width=1): pass\nf(witdh=2)\n",
+            "def f(width=1): pass\nf(width=2)\n",
+        ),
+        (
+            MissingArgument,
+            "def f(a, rate): pass\ntax_rate = 2\nf(1)\n",
+            "def f(a, rate): pass\ntax_rate = 2\nf(1, rate=tax_rate)\n",
+        ),
+        (
+            MissingSelf,
+            "class A:\n    @property\n    def p(self): return 1\n    def f(x): return x\na = A()\na.f(1)\n",
+            "class A:\n    @property\n    def p(self): return 1\n    def f(self, x): return x\na = A()\na.f(1)\n",
+        ),
+        (
+            Key,
+            "d = {'colour': 1}\nprint(f\"{d['color']} color\")\n",
+            "d = {'colour': 1}\nprint(f\"{d['colour']} color\")\n",
+        ),
+        (
+            Key,
+            "rows = [{'name': 1}]\nfor k in ['nmae']:\n    print([row[k] for row in rows])\n",
+            "rows = [{'name': 1}]\nfor k in ['name']:\n    print([row[k] for row in rows])\n",
+        ),
         (Number, "n = 3\nprint('n: ' + n + '!')\n", "n = 3\nprint('n: ' + str(n) + '!')\n"),
         (Number, "print(len('é') + ' é')\n", "print(str(len('é')) + ' é')\n"),
-    ])
-    .await;
+    ]);
 }
 
-#[tokio::test]
-async fn without_a_near_match_nothing_is_proposed() {
+#[test]
+fn without_a_near_match_nothing_is_proposed() {
+    let mut bench = Bench::new();
     for source in [
         "print(elephant)\n",
         "'a'.elephant()\n",
@@ -189,7 +221,7 @@ async fn without_a_near_match_nothing_is_proposed() {
         "1 + None\n",
         "x = 5 5\n",
     ] {
-        let proposals = propose(source, &fault(source).await);
-        assert!(proposals.is_empty(), "{source}{proposals:#?}");
+        let (_, patches) = bench.failing(source);
+        assert!(patches.is_empty(), "{source}{patches:#?}");
     }
 }

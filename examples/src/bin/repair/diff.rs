@@ -18,6 +18,11 @@ pub(crate) enum Paint {
     Coloured,
 }
 
+/// The first line that differs, from 1.
+pub(crate) fn first_change(old: &str, new: &str) -> usize {
+    old.lines().zip(new.lines()).take_while(|(old, new)| old == new).count() + 1
+}
+
 /// The unified diff of two sources, empty when they are the same. Control
 /// characters are written out, as the diff is shown before it is approved.
 pub(crate) fn unified(file: &str, old: &str, new: &str, paint: Paint) -> String {

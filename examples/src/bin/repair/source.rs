@@ -75,10 +75,11 @@ pub(crate) fn load(path: &Path) -> Result<Script, LoadError> {
     Ok(Script { name, source, expected })
 }
 
-fn read(path: &Path) -> Result<String, LoadError> {
-    let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::NotFound => LoadError::Missing(path.to_owned()),
-        _ => LoadError::Unreadable { path: path.to_owned(), error },
+/// Reads a text file of a limited size.
+pub(crate) fn read(path: &Path) -> Result<String, LoadError> {
+    let failed = |error: io::Error| match error.kind() == io::ErrorKind::NotFound {
+        true => LoadError::Missing(path.to_owned()),
+        false => LoadError::Unreadable { path: path.to_owned(), error },
     };
     // Before opening: opening a named pipe would wait for a writer.
     if !std::fs::metadata(path).map_err(failed)?.is_file() {
@@ -100,8 +101,8 @@ macro_rules! scripts {
     ($($name:literal),* $(,)?) => {
         [$((
             concat!($name, ".py"),
-            include_str!(concat!("../../../../scripts/", $name, ".py")),
-            include_str!(concat!("../../../../scripts/", $name, ".expected")),
+            include_str!(concat!("../../../scripts/", $name, ".py")),
+            include_str!(concat!("../../../scripts/", $name, ".expected")),
         )),*]
     };
 }

@@ -1,0 +1,47 @@
+//! The worker that runs the programs.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use harness::code::Bench;
+use harness::esg::{BlobError, Blobs, CPython, Limits, StartError, Trust, WorkerProcess};
+
+/// What a part of a program may use.
+const LIMITS: fn() -> Limits = || Limits {
+    wall: Duration::from_secs(5),
+    cpu: Duration::from_secs(10),
+    address_space: 1 << 30,
+    ..Limits::default()
+};
+
+/// Why no program can be run.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WorkerError {
+    /// There is no sandbox for code of others.
+    #[error("{0}; with --trust mine, programs may do whatever you may do")]
+    Untrusted(#[source] StartError),
+    /// The worker does not start.
+    #[error(transparent)]
+    Start(StartError),
+    /// Its values cannot be kept.
+    #[error(transparent)]
+    Blobs(#[from] BlobError),
+}
+
+/// Starts a worker, and makes the bench that begins with it.
+pub(crate) fn bench(trust: Trust, values: &Path) -> Result<Bench, WorkerError> {
+    let start = move || CPython::find().trust(trust).limits(LIMITS()).start();
+    let is_sandbox =
+        |error: &_| matches!(error, StartError::Exposed { .. } | StartError::Launcher { .. });
+    let first = start().map_err(|error| match is_sandbox(&error) {
+        true => WorkerError::Untrusted(error),
+        false => WorkerError::Start(error),
+    })?;
+    let first: Mutex<Option<WorkerProcess>> = Mutex::new(Some(first));
+    let next = move || match first.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        Some(started) => Ok(started),
+        None => start(),
+    };
+    Ok(Bench::new(next, Blobs::dir(values)?))
+}

@@ -1,0 +1,84 @@
+//! Notebooks, tests as targets, and what a program may do.
+
+use std::fs;
+
+use super::{Folder, repair};
+
+#[test]
+fn a_notebook_is_repaired_and_only_its_cell_is_written() {
+    let json = r##"{
+ "cells": [
+  {"cell_type": "markdown", "id": "m", "metadata": {}, "source": ["# Sums"]},
+  {"cell_type": "code", "id": "a", "metadata": {}, "outputs": [], "source": ["rows = [3, 1]\n", "x = 1"]},
+  {"cell_type": "code", "id": "b", "metadata": {}, "outputs": [], "source": ["print(sum(rosw))"]}
+ ],
+ "metadata": {"kernelspec": {"name": "python3"}}, "nbformat": 4, "nbformat_minor": 5
+}
+"##;
+    let folder = Folder::with("a.ipynb", json, "4\n");
+    let done = repair(["--yes", "--write", "--json", &folder.name("a.ipynb")]);
+    assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
+    let report = &done.json()[0];
+    assert_eq!((&report["outcome"], &report["written"]), (&"fixed".into(), &true.into()));
+    assert!(report["diff"].as_str().unwrap().contains("\n-print(sum(rosw))\n"), "{report:#}");
+    assert_eq!((&report["ran"], &report["kept"]), (&3.into(), &1.into()), "{report:#}");
+    assert_eq!(folder.text("a.ipynb"), json.replace("rosw", "rows"));
+}
+
+#[test]
+fn a_file_is_fixed_only_if_its_tests_pass() {
+    let source = "def total(rows):\n    return sum(rosw)\n\ndef half(n):\n    return n // 2\n";
+    let folder = Folder::with("shop.py", source, "");
+    let tests =
+        "from shop import half, total\n\ndef test_total():\n    assert total([1, 2]) == 3\n";
+    fs::write(folder.path("test_shop.py"), tests).unwrap();
+    let (name, test) = (folder.name("shop.py"), folder.name("test_shop.py"));
+    let done = repair(["--yes", "--write", "--test", &test, &name]);
+    assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
+    assert!(done.out.contains("test `test_total`: NameError on line 2"), "{}", done.out);
+    assert_eq!(folder.text("shop.py"), source.replace("rosw", "rows"));
+    assert_eq!(folder.text("test_shop.py"), tests, "tests are never changed");
+
+    // What no rule knows stays, whatever else is repaired.
+    fs::write(folder.path("shop.py"), source).unwrap();
+    fs::write(
+        folder.path("test_shop.py"),
+        format!("{tests}\ndef test_half():\n    assert half(3) == 1.5\n"),
+    )
+    .unwrap();
+    let done = repair(["--yes", "--write", "--test", &test, &name]);
+    assert_eq!(done.code, Some(1), "{}{}", done.out, done.err);
+    assert!(
+        done.out.contains("acceptable patch for: test `test_half`: AssertionError"),
+        "{}",
+        done.out
+    );
+    assert_eq!(folder.text("shop.py"), source);
+
+    fs::write(folder.path("test_shop.py"), "import shop\n").unwrap();
+    let done = repair(["--yes", "--test", &test, &name]);
+    assert_eq!(done.code, Some(2), "{}{}", done.out, done.err);
+    assert!(done.err.contains("write `from shop import ..`"), "{}", done.err);
+}
+
+#[test]
+fn a_program_is_in_a_sandbox_unless_it_is_mine() {
+    let folder = Folder::with("a.py", "", "1\n");
+    let outside = folder.path("outside");
+    fs::write(folder.path("a.py"), format!("open({outside:?}, 'w').write('x')\nprint(1)\n"))
+        .unwrap();
+    let done = repair(["--yes", &folder.name("a.py")]);
+    assert_eq!(done.code, Some(1), "{}{}", done.out, done.err);
+    assert!(done.out.contains("not fixed") && !outside.exists(), "{}", done.out);
+    let done = repair(["--yes", "--trust", "mine", &folder.name("a.py")]);
+    assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
+    assert!(outside.exists());
+}
+
+#[test]
+fn a_model_without_a_key_is_refused_before_anything_runs() {
+    let folder = Folder::with("a.py", "print(1 / 0)\n", "1\n");
+    let done = repair(["--yes", "--model", "unknown/nothing", &folder.name("a.py")]);
+    assert_eq!((done.code, done.out.as_str()), (Some(2), ""), "{}", done.err);
+    assert!(done.err.contains("unknown"), "{}", done.err);
+}
