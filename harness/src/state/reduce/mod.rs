@@ -44,9 +44,9 @@ use super::{FieldOps, Stored};
 /// }
 /// ```
 #[diagnostic::on_unimplemented(
-    message = "reducer `transcript` cannot fold a field of type `{Self}`",
+    message = "neither `transcript` nor `esg` can fold a field of type `{Self}`",
     label = "cannot fold `{Self}`",
-    note = "`transcript` supports `Transcript`, and types that implement `harness::state::Fold`"
+    note = "`transcript` supports `Transcript`, `esg` supports `harness::code::Code`, and both support types that implement `harness::state::Fold`"
 )]
 pub trait Fold {
     /// The type of an entry. An update holds one or more.
