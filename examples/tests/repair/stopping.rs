@@ -30,6 +30,8 @@ fn interrupted(times: u32) -> (Option<i32>, String, String, Duration) {
             "--write",
             "--trust",
             "mine",
+            "--seconds",
+            "5",
             &folder.name("endless.py"),
             &folder.name("a.py"),
         ])

@@ -28,6 +28,8 @@ pub(super) struct Batch {
     pub(super) jobs: Vec<Job>,
     /// How many faults of each script to repair.
     pub(super) rounds: u32,
+    /// How long a part of a script may take.
+    pub(super) seconds: u64,
     /// The absolute path of a file of tests.
     pub(super) tests: Option<OsString>,
     /// The model, if one is asked.
@@ -136,8 +138,9 @@ pub(super) async fn save(store: &FileStore, batch: &Batch) -> Result<SessionId, 
             Step::Save => define.run(|_, _| async move { Ok(Batch::update()) }).end(),
         })
         .build()?;
-    let Batch { jobs, rounds, tests, model, mine } = batch.clone();
-    let input = Batch::update().jobs(jobs).rounds(rounds).tests(tests).model(model).mine(mine);
+    let Batch { jobs, rounds, seconds, tests, model, mine } = batch.clone();
+    let input = Batch::update().jobs(jobs).rounds(rounds).seconds(seconds);
+    let input = input.tests(tests).model(model).mine(mine);
     let agent = harness.agent(AGENT, ()).store(store.clone());
     Ok(agent.run(input, ()).await?.ended()?.session)
 }

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use examples::{OpenStore, open, quoted, shown};
 use harness::observe::Terminal;
@@ -47,6 +48,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", default_value_t = 10)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: u32,
+    /// How long a part of a program may take
+    #[arg(long, value_name = "N", default_value_t = 30)]
+    #[arg(value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub(crate) seconds: u64,
     /// Tests that a fixed program must pass: functions `test_..` without arguments, which run after the
     /// program and see its names. They are never changed
     #[arg(long, value_name = "FILE.py", requires = "files")]
@@ -60,7 +65,7 @@ pub(crate) struct Options {
     pub(crate) trust: Trust,
     /// Resume an earlier start of the program, with its files and settings
     #[arg(long, value_name = "ID")]
-    #[arg(conflicts_with_all = ["files", "rounds", "test", "model", "trust"])]
+    #[arg(conflicts_with_all = ["files", "rounds", "seconds", "test", "model", "trust"])]
     pub(crate) resume: Option<String>,
     /// The directory of the store; by default where the system keeps the data of programs
     #[arg(long, value_name = "DIR")]
@@ -138,6 +143,7 @@ async fn begin(open: &OpenStore, options: &Options) -> Result<(SessionId, Batch)
     let batch = Batch {
         jobs,
         rounds: options.rounds,
+        seconds: options.seconds,
         tests: options.test.as_ref().map(|path| absolute(path).into_os_string()),
         model: options.model.clone(),
         mine: options.trust == Trust::Mine,
@@ -153,7 +159,7 @@ fn values(open: &OpenStore, id: &SessionId) -> PathBuf {
 /// The loop, with a worker that has started and the model.
 fn prepared(batch: &Batch, values: &Path) -> Result<Harness<Ctx, Repair>, Box<dyn Error>> {
     let trust = if batch.mine { esg::Trust::Mine } else { esg::Trust::Untrusted };
-    let bench = worker::bench(trust, values)?;
+    let bench = worker::bench(trust, Duration::from_secs(batch.seconds), values)?;
     let model = batch.model.as_deref().map(harness_providers::from_env).transpose()?;
     Ok(repairer(bench, model, batch.rounds)?)
 }

@@ -7,14 +7,6 @@ use std::time::Duration;
 use harness::code::Bench;
 use harness::esg::{BlobError, Blobs, CPython, Limits, StartError, Trust, WorkerProcess};
 
-/// What a part of a program may use.
-const LIMITS: fn() -> Limits = || Limits {
-    wall: Duration::from_secs(5),
-    cpu: Duration::from_secs(10),
-    address_space: 1 << 30,
-    ..Limits::default()
-};
-
 /// Why no program can be run.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WorkerError {
@@ -29,9 +21,10 @@ pub(crate) enum WorkerError {
     Blobs(#[from] BlobError),
 }
 
-/// Starts a worker, and makes the bench that begins with it.
-pub(crate) fn bench(trust: Trust, values: &Path) -> Result<Bench, WorkerError> {
-    let start = move || CPython::find().trust(trust).limits(LIMITS()).start();
+/// Starts a worker, and makes the bench that begins with it. A part of a program may take as long as `wall`.
+pub(crate) fn bench(trust: Trust, wall: Duration, values: &Path) -> Result<Bench, WorkerError> {
+    let limits = Limits { wall, cpu: 2 * wall, address_space: 1 << 30, ..Limits::default() };
+    let start = move || CPython::find().trust(trust).limits(limits).start();
     let is_sandbox =
         |error: &_| matches!(error, StartError::Exposed { .. } | StartError::Launcher { .. });
     let first = start().map_err(|error| match is_sandbox(&error) {

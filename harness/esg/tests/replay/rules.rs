@@ -83,6 +83,7 @@ fn imports() {
     use Rule::{MissingImport as Import, MisspeltModule as Module};
     check(&[
         (Import, "print(math.pi)\n", "import math\nprint(math.pi)\n"),
+        (Import, "print(factorial(3))\n", "from math import factorial\nprint(factorial(3))\n"),
         (Import, "c = Counter('ab')\n", "from collections import Counter\nc = Counter('ab')\n"),
         (
             Import,
