@@ -162,33 +162,37 @@ fn what_no_rule_knows_gets_no_patch_and_what_cannot_be_shown_no_value() {
 
 #[test]
 fn a_mistake_in_another_step_than_the_one_that_fails_is_patched_there() {
-    for (define, fixed, rule) in [
+    let sum = "def total(rows):\n    return sum(rows)";
+    for (first, define, step, fixed) in [
         // What a function sees is looked up in its own step.
-        ("def total(rows):\n    return sum(rosw)", "sum(rows)", "misspelt name"),
-        ("def total(rows):\n    return math.fsum(rows)", "import math\n", "missing import"),
-        // The failing step does not have the key, nor the definition.
+        ("x = 1", sum.replace("sum(rows)", "sum(rosw)"), "define", "sum(rows)"),
+        ("x = 1", sum.replace("sum", "math.fsum"), "define", "import math\n"),
+        // The step that raises has neither the key nor the definition.
         (
-            "names = ['nmae']\ndef total(rows):\n    return [{'name': 1}[n] for n in names]",
-            "['name']\n",
-            "misspelt key",
+            "names = ['nmae']",
+            "row = {'name': 1}\ndef total(rows):\n    return [row[n] for n in names]".into(),
+            "first",
+            "names = ['name']",
         ),
         (
-            "class Total:\n    def of(rows): return sum(rows)\ntotal = Total().of",
-            "of(self, rows)",
-            "missing self",
+            "class Total:\n    def of(rows): return sum(rows)",
+            "total = Total()".into(),
+            "first",
+            "def of(self, rows)",
         ),
     ] {
-        let mut graph =
-            failing(&[("first", "x = 1"), ("define", define), ("use", "a = total([3])")]);
+        let call = if first.starts_with("class") { "a = total.of([3])" } else { "a = total([3])" };
+        let steps = [("first", first), ("define", &*define), ("use", call), ("y", "y = 1")];
+        let mut graph = failing(&steps);
         let found = diagnosis(&mut graph);
         assert_eq!(found.failing.step, "use".into());
-        let patch = &RulePatcher.patches(&found, graph.program())[0];
-        assert!(patch.why.starts_with(rule), "{patch:?}");
-        assert!(patch.preview("define", define).unwrap().contains(fixed), "{patch:?}");
+        let patches = RulePatcher.patches(&found, graph.program());
+        let patch = patches.first().unwrap_or_else(|| panic!("{found}"));
+        assert_eq!(patch.steps().collect::<Vec<_>>(), [&step.into()]);
         graph.edit(|program| program.patch(patch)).unwrap();
+        assert!(graph.program().step(step).unwrap().source.contains(fixed), "{patch:?}");
         let report = graph.replay().unwrap();
-        assert!(report.ok(), "{define}: {report}");
-        assert!(report.kept.contains(&"first".into()));
+        assert!(report.ok() && report.kept.contains(&"y".into()), "{define}: {report}");
     }
     // The place is a part of the diagnosis, also as it is stored.
     let mut graph = failing(&[("define", "def f():\n    return rosw"), ("use", "f()")]);

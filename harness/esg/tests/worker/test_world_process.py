@@ -122,6 +122,16 @@ class ProcessTest(WorldTest):
         )
         self.assertEqual([answers[7]["out"], answers[9]["out"]], ["d\n", "['d']\n"])
 
+    def test_a_working_directory_that_is_made_again_is_entered_again(self):
+        answers = self.good(
+            "import os\nos.mkdir('d')\nos.chdir('d')",
+            ["drop", "f:d"],
+            ["load", "f:d", 0],
+            "print(os.path.basename(os.getcwd()))\nopen('a', 'w').close()",
+            f"print(os.listdir({self.scratch + '/d'!r}))",
+        )
+        self.assertEqual([answers[3]["out"], answers[4]["out"]], ["d\n", "['a']\n"])
+
     def test_the_module_path_and_the_warning_filters(self):
         answers = self.good(
             "import sys, warnings\nsys.path.insert(0, 'lib')",

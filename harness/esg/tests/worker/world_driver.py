@@ -72,6 +72,8 @@ class Driver:
         code = compile(source, f"<step:{self.step}>", "exec", dont_inherit=True)
         namespace = self.namespace
         namespace.pop("__warningregistry__", None)
+        # As after the last drop or load of a sync.
+        self.channels.settle()
         out, sys.stdout = sys.stdout, io.StringIO()
         self.channels.begin(code, readings, seq=self.step)
         error = None

@@ -95,8 +95,17 @@ fn inner(source: &str, bytes: Range<usize>, replace: &str, edit: usize) -> Splic
     let first = source[..start].matches('\n').count();
     let last = first + source[start..end].matches('\n').count();
     let new = [&source[start..bytes.start], replace, &source[bytes.end..end]].concat();
-    let lines = new.split('\n').map(str::to_owned).collect();
-    Splice { edit, at: first..last + 1, lines, ends: None }
+    let lines = |text: &str| text.split('\n').map(str::to_owned).collect();
+    // The end of the last line is replaced too.
+    if bytes.end == source.len() && source.ends_with('\n') {
+        let lines = match new.as_str() {
+            "" => Vec::new(),
+            new => lines(new.strip_suffix('\n').unwrap_or(new)),
+        };
+        let ends = new.is_empty() || new.ends_with('\n');
+        return Splice { edit, at: first..last, lines, ends: Some(ends) };
+    }
+    Splice { edit, at: first..last + 1, lines: lines(&new), ends: None }
 }
 
 /// The changes of a hunk at its place, without the lines that it keeps.

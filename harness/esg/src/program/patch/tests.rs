@@ -295,3 +295,17 @@ fn patches_are_data() {
     assert_eq!(Program::fold(program.operations(0).to_vec()).unwrap(), program);
     assert_eq!(versions.len(), 1);
 }
+
+#[test]
+fn a_part_of_a_line_and_the_end_of_the_last_one_are_replaced() {
+    let source = "a = 1\nb = 2\n";
+    for (search, replace, wanted) in [
+        ("= 2\n", "= 3\n", "a = 1\nb = 3\n"),
+        ("= 2\n", "= 3", "a = 1\nb = 3"),
+        ("\nb = 2\n", "", "a = 1"),
+        ("= 1\nb = 2\n", "= 4\nc = 5\n", "a = 4\nc = 5\n"),
+    ] {
+        let patch = Patch::search_replace("s", search, replace);
+        assert_eq!(patch.preview("s", source).unwrap(), wanted, "{search:?}");
+    }
+}

@@ -369,6 +369,7 @@ class Channels:
     def settle(self):
         """Applies puts and drops, as far as that happens for all at once."""
         self.modules.submodules.settle()
+        self.process.settle()
 
     def drop(self, entity):
         """Removes the entity: a file is deleted, process state returns to its initial value. Empty

@@ -48,6 +48,8 @@ class Process:
         random.seed(0)
         self.known = {name: self._get[name]() for name in self.NAMES}
         self.initial = dict(self.known)
+        # What the working directory is to be, which may not exist yet.
+        self._cwd = self.known["cwd"]
         self.ambient = Ambients(events, ambient)
         self._path_list = sys.path
         self._install_random()
@@ -127,6 +129,8 @@ class Process:
         else:
             same = type(now) is type(was) and now == was
         self.known[name] = now
+        if name == "cwd":
+            self._cwd = now
         return not same
 
     def _equal(self, name, now, was):
@@ -180,6 +184,14 @@ class Process:
             return
         self._put[name](state)
         self.known[name] = self._get[name]()
+        if name == "cwd":
+            self._cwd = state
+
+    def settle(self):
+        """A directory that was removed and made again is another one: the process enters that."""
+        if self._get_cwd() != self._cwd:
+            self._put_cwd(self._cwd)
+            self.known["cwd"] = self._get_cwd()
 
     def unattributed(self):
         """Changes outside any step."""
