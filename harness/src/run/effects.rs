@@ -325,6 +325,7 @@ impl Effects for RunCore {
         self.stop.stopping()
     }
 
+    #[cfg(feature = "code")]
     fn giving_up(&self, place: Place) -> CancellationToken {
         // What ends the children of an attempt ends this.
         let signal = StopSignal::default();

@@ -260,6 +260,7 @@ pub(crate) trait Effects: Send + Sync {
     fn adopt(&self, place: Place, task: AbortHandle);
     fn stopping(&self) -> &CancellationToken;
     /// Cancelled when the attempt is: it is given up, and its effects are waited for.
+    #[cfg(feature = "code")]
     fn giving_up(&self, place: Place) -> CancellationToken;
     fn failure(&self) -> Option<Arc<Failure>>;
 

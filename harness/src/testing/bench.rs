@@ -289,6 +289,7 @@ impl Effects for Bench {
         &self.stopping
     }
 
+    #[cfg(feature = "code")]
     fn giving_up(&self, _: Place) -> CancellationToken {
         self.stopping.clone()
     }

@@ -146,6 +146,7 @@ impl Effects for Reported {
     fn stopping(&self) -> &CancellationToken {
         &self.stopping
     }
+    #[cfg(feature = "code")]
     fn giving_up(&self, _: Place) -> CancellationToken {
         self.stopping.clone()
     }
