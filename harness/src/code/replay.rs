@@ -8,7 +8,6 @@ use tokio::sync::Mutex;
 use tokio::sync::mpsc::{Receiver, channel as channel_to_step};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
 use tracing::field::Empty;
 use tracing::{Span, info, info_span};
 
@@ -28,7 +27,7 @@ pub(super) async fn replay<C: Context>(
 ) -> Result<Vec<CodeChange>, StepError> {
     let mut counted = Counted { span: span(cx), ran: 0, recorded: 0 };
     let kill = Kill::new(cx);
-    let _watched = kill.watch();
+    kill.watch(cx);
     let replay = Arc::new(Mutex::new(Replay::Recorded { bench, code: code.clone(), kill }));
     let mut records: Vec<Record> = Vec::new();
     for nth in 0_u32.. {
@@ -104,13 +103,13 @@ impl Kill {
         Self { given_up: effects.giving_up(place), worker: Arc::default() }
     }
 
-    /// Watches over the step, as long as what it returns is kept.
-    fn watch(&self) -> AbortOnDropHandle<()> {
+    /// Watches over the step until its effects are over.
+    fn watch<C: Context>(&self, cx: &Cx<C>) {
         let kill = self.clone();
-        AbortOnDropHandle::new(tokio::spawn(async move {
+        cx.spawn(async move {
             kill.given_up.cancelled().await;
             kill.end();
-        }))
+        });
     }
 
     fn begun(&self, worker: Option<KillHandle>) {
