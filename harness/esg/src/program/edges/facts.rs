@@ -11,7 +11,7 @@ use super::names::{Name, Names};
 pub(in super::super) struct Facts {
     /// How it uses channels.
     pub(super) own: Vec<(Name, How)>,
-    /// The names it binds to something with a body.
+    /// The names it binds to something with a body, sorted.
     pub(super) bodies: Vec<Body>,
     /// What these bodies may bind or change.
     pub(super) late_writes: Vec<(Name, How)>,
@@ -49,7 +49,8 @@ impl Facts {
     }
 
     pub(super) fn body_of(&self, name: Name) -> Option<&Body> {
-        self.bodies.iter().find(|body| body.name == name)
+        let at = self.bodies.binary_search_by_key(&name, |body| body.name).ok()?;
+        self.bodies.get(at)
     }
 
     fn observe(&mut self, names: &mut Names, scan: &Scan, observed: &Observed) {
@@ -134,6 +135,7 @@ impl Facts {
                 self.bodies.push(Body { name: names.of_name(name), loads: loads.clone() });
             }
         }
+        self.bodies.sort_unstable_by_key(|body| body.name);
         self.own.extend(self.bodies.iter().map(|body| (body.name, WRITE | BODY)));
         let bound = scan.deferred_writes.iter().chain(&scan.rebinds);
         let bound = bound.map(|name| (names.of_name(name), AFAR));

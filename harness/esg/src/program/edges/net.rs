@@ -62,13 +62,22 @@ struct Binding {
     name: Name,
     sure: bool,
     loads: Option<Vec<Name>>,
-    late_writes: Vec<(Name, How)>,
+}
+
+impl Binding {
+    /// Whether these, sorted by name, have the same one.
+    fn is_in(&self, others: &[Self]) -> bool {
+        let at = others.binary_search_by_key(&self.name, |other| other.name);
+        at.is_ok_and(|at| others[at] == *self)
+    }
 }
 
 /// The effects of a removed step that others may depend on.
 #[derive(Default)]
 pub(in super::super) struct Left {
+    /// Sorted by name.
     bindings: Vec<Binding>,
+    late_writes: Vec<(Name, How)>,
     links: Vec<(Name, Name)>,
 }
 
@@ -104,7 +113,8 @@ impl Net {
     /// Removes a step, which must still have its label and facts.
     pub(in super::super) fn leave(&mut self, order: &Order, book: &Book, slot: Slot) -> Left {
         let Some(facts) = book.facts(slot) else { return Left::default() };
-        let left = Left { bindings: self.bindings(book, slot), links: facts.links.clone() };
+        let (late_writes, links) = (facts.late_writes.clone(), facts.links.clone());
+        let left = Left { bindings: self.bindings(book, slot), late_writes, links };
         self.displace(order, facts, slot);
         left
     }
@@ -121,8 +131,13 @@ impl Net {
     pub(in super::super) fn enter(&mut self, order: &Order, book: &Book, slot: Slot, left: Left) {
         self.place(order, book, slot);
         let now = self.bindings(book, slot);
-        let gone = left.bindings.iter().filter(|old| !now.contains(old));
-        let come = now.iter().filter(|new| !left.bindings.contains(new));
+        let late = book.facts(slot).map(|facts| facts.late_writes.as_slice()).unwrap_or_default();
+        // They run with every body of the step.
+        let other = late != left.late_writes;
+        let differs =
+            |one: &&Binding, others: &[Binding]| other && one.loads.is_some() || !one.is_in(others);
+        let gone = left.bindings.iter().filter(|old| differs(old, &now));
+        let come = now.iter().filter(|new| differs(new, &left.bindings));
         let names: Vec<Name> = gone.chain(come).map(|binding| binding.name).collect();
         self.mark(order, slot, &names);
         let links = book.facts(slot).map(|facts| facts.links.as_slice()).unwrap_or_default();
@@ -178,24 +193,24 @@ impl Net {
         self.writers_of_all.retain(|other| *other != slot);
     }
 
-    /// How a step binds the names that some step binds to a body.
+    /// How a step binds the names that some step binds to a body, sorted by name.
     fn bindings(&self, book: &Book, slot: Slot) -> Vec<Binding> {
         let Some(facts) = book.facts(slot) else { return Vec::new() };
         let written = facts
             .own
             .iter()
             .filter(|(name, how)| how & WRITE != 0 && self.channels[name.index()].bodies > 0);
-        let mut names: Vec<Name> = written.map(|(name, _)| *name).collect();
+        let mut names: Vec<(Name, bool)> =
+            written.map(|(name, how)| (*name, how & SURE != 0)).collect();
         names.sort_unstable();
-        names.dedup();
-        let binding = |name: Name| {
-            let body = facts.body_of(name);
-            Binding {
-                name,
-                sure: facts.own.iter().any(|(other, how)| *other == name && how & SURE != 0),
-                loads: body.map(|body| body.loads.clone()),
-                late_writes: body.map(|_| facts.late_writes.clone()).unwrap_or_default(),
-            }
+        names.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            kept.1 |= same && next.1;
+            same
+        });
+        let binding = |(name, sure)| {
+            let loads = facts.body_of(name).map(|body| body.loads.clone());
+            Binding { name, sure, loads }
         };
         names.into_iter().map(binding).collect()
     }
@@ -259,7 +274,7 @@ impl Net {
         facts: &Facts,
         derived: &mut Vec<(Name, How)>,
     ) {
-        let Facts { own, bodies: own_bodies, late_writes: own_late, .. } = facts;
+        let Facts { own, late_writes: own_late, .. } = facts;
         let runs = |name: Name| self.channels[name.index()].bodies > 0;
         let direct = own.iter().filter(|(name, how)| how & READ != 0 && runs(*name));
         // With each name: whether the step itself may have bound it before.
@@ -281,7 +296,7 @@ impl Net {
             }));
             if late && !own_seen.contains(&name) {
                 own_seen.push(name);
-                let own = own_bodies.iter().find(|body| body.name == name);
+                let own = facts.body_of(name);
                 bodies.extend(own.map(|body| (body, own_late.as_slice())));
             }
             for (body, late_writes) in bodies.drain(..) {
@@ -290,9 +305,7 @@ impl Net {
                     if self.seen.add(*load) {
                         derived.push((*load, LATE));
                         open.push((*load, true));
-                    } else if own_bodies.iter().any(|body| body.name == *load)
-                        && !own_seen.contains(load)
-                    {
+                    } else if facts.body_of(*load).is_some() && !own_seen.contains(load) {
                         open.push((*load, true));
                     }
                 }
