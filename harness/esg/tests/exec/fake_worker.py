@@ -105,6 +105,8 @@ def main():
         op = request["op"]
         if op == "hello":
             space["hello"] = request
+            if request.get("waits"):
+                wire.exactly(1)
             limit(request["limits"])
             os.chdir(request["scratch"])
             reply = {

@@ -65,7 +65,7 @@ while time.monotonic() < until: pass";
 #[test]
 fn what_breaks_the_worker_is_typed_and_the_session_continues() {
     let each = "import os\nfor fd in [int(n) for n in os.listdir('/proc/self/fd') if len(n) > 1]:\n    try: ";
-    let short = Limits { wall: Duration::from_millis(500), ..Limits::default() };
+    let short = Limits { wall: Duration::from_secs(2), ..Limits::default() };
     as_each(|host| {
         let mut python = start(host, short);
         let mut ending = |source: &str| {

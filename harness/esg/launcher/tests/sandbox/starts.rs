@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use harness_esg::{
-    Blobs, CPython, CodeGraph, Ending, Executor, Isolation, Limits, Program, StartError, Trust,
+    Blobs, CPython, CodeGraph, Ending, Executor, Isolation, Limits, Program, Ran, StartError, Trust,
 };
 use harness_esg_launcher::{Launcher, Layer, Sandbox};
 
@@ -125,6 +125,39 @@ fn a_graph_replays_and_verifies_in_the_sandbox() {
         assert_eq!(graph.value("refused").unwrap().repr, "True");
         let verdict = graph.verify().unwrap();
         assert!(verdict.same, "{}: {verdict}", host.name);
+    });
+}
+
+/// It is in the sandbox before scratch is its own.
+#[test]
+fn the_worker_that_waits_is_in_the_sandbox_and_takes_the_place_of_another() {
+    as_each(|host| {
+        let mut python = host.builder().start().unwrap();
+        let write =
+            "import os\nassert os.listdir() == []\nopen('a', 'w').write('b')\nprint(os.getpid())";
+        let pid = |ran: Ran| String::from_utf8_lossy(&ran.stdout.bytes).trim().to_owned();
+        for _ in 0..2 {
+            let first = pid(run(&mut python, write));
+            let children = fs::read_to_string("/proc/thread-self/children").unwrap();
+            let waiting: Vec<_> =
+                children.split_ascii_whitespace().filter(|child| *child != first).collect();
+            python.fresh().unwrap();
+            let ran = run(&mut python, write);
+            assert_eq!(ran.ending, Ending::Ok, "{}", host.name);
+            assert_eq!(waiting, [pid(ran)], "{}", host.name);
+            let secret = host.outside().join("secret");
+            fs::write(&secret, "").unwrap();
+            for refused in [
+                format!("open({secret:?})"),
+                format!("open({:?}, 'w')", python.scratch().with_file_name("lock")),
+                "import os\nos.utime('/tmp')".to_owned(),
+                "import os\nos.fork()".to_owned(),
+            ] {
+                let ran = run(&mut python, &refused);
+                assert!(matches!(ran.ending, Ending::Raised { .. }), "{}: {refused}", host.name);
+            }
+            python.fresh().unwrap();
+        }
     });
 }
 

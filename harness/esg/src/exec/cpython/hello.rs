@@ -12,6 +12,9 @@ pub(super) struct Hello<'a> {
     pub(super) sources: Ordered<'a>,
     /// Whether the worker returns its compiled modules.
     pub(super) keep: bool,
+    /// Whether the worker waits for one more byte before it touches scratch.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(super) waits: bool,
     pub(super) scratch: &'a str,
     pub(super) baseline: Baseline<'a>,
     pub(super) limits: WireLimits,

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use harness_esg_launcher::{Launcher, Spec};
 
 use crate::exec::host::request::{PROTOCOL, WireLimits};
-use crate::exec::host::{Fault, Greeting, Launch};
+use crate::exec::host::{Fault, Launch, Message, Opening};
 use crate::exec::limits::Limits;
 use crate::exec::start_error::StartError;
 use crate::exec::trust::{Isolation, Readable};
@@ -43,6 +43,8 @@ pub(super) struct Rules {
     pub(super) strictness: Strictness,
     pub(super) ambient: Vec<Ambient>,
     pub(super) readable: Readable,
+    /// Whether a second process is started ahead.
+    pub(super) spare: bool,
     /// What starts the process inside a sandbox.
     pub(super) launcher: Option<Arc<dyn Launcher>>,
 }
@@ -116,6 +118,10 @@ impl Launch for Setup {
         self.interpreter.path()
     }
 
+    fn has_spare(&self) -> bool {
+        self.rules.spare
+    }
+
     fn isolation(&self) -> Isolation {
         match self.rules.launcher {
             Some(_) => Isolation::Kernel,
@@ -123,7 +129,7 @@ impl Launch for Setup {
         }
     }
 
-    fn command(&self, scratch: &str) -> Result<Command, StartError> {
+    fn command(&self, scratch: &str, folder: &Path) -> Result<Command, StartError> {
         // No `-I`: it would ignore the hash seed, and sets would be ordered differently in each
         // process. The environment is cleared, so `-I` would change nothing else.
         let args = ["-P", "-s", "-S", "-B", "-c", self.boot];
@@ -140,7 +146,7 @@ impl Launch for Setup {
                 if let Readable::Below(paths) = &self.rules.readable {
                     spec.read.clone_from(paths);
                 }
-                spec.write.push(scratch.into());
+                spec.write.push(folder.to_owned());
                 spec.threads = self.limits.threads;
                 launcher.command(&spec).map_err(|source| StartError::Launcher { source })?
             }
@@ -149,7 +155,7 @@ impl Launch for Setup {
         Ok(command)
     }
 
-    fn greet(&self, scratch: &str, greeting: Greeting<'_>) -> Result<(), Fault> {
+    fn opening(&self, scratch: &str, waits: bool) -> Result<Opening, Fault> {
         let env = environment(scratch);
         // Compiled modules need no source.
         let compiled = self.compiled();
@@ -157,14 +163,18 @@ impl Launch for Setup {
             protocol: PROTOCOL,
             sources: Ordered(if compiled.is_some() { &[] } else { self.modules }),
             keep: compiled.is_none(),
+            waits,
             scratch,
             baseline: Baseline { env: Ordered(&env), path: &self.packages.path },
             limits: WireLimits::from(&self.limits),
             strictness: self.rules.strictness.name(),
             ambient: self.rules.ambient.iter().map(Ambient::parts).collect(),
         };
-        let blobs: Vec<&Blob> = compiled.iter().collect();
-        let (HelloReply { python, protocol }, blob) = greeting.hello(hello, &blobs)?;
+        Opening::new(hello, compiled)
+    }
+
+    fn welcome(&self, opening: &Opening, reply: Message) -> Result<(), Fault> {
+        let (HelloReply { python, protocol }, blob) = opening.reply(reply)?;
         let [major, minor, patch] = self.interpreter.version();
         let expected = format!("{major}.{minor}.{patch}");
         if protocol != PROTOCOL || python != expected {

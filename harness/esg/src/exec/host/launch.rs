@@ -11,8 +11,9 @@ use crate::exec::start_error::StartError;
 use crate::exec::trust::{Isolation, Readable};
 use crate::exec::wire::Blob;
 
-use super::process::{Allowance, Fault, Process};
-use super::turn::turn;
+use super::frame::Message;
+use super::process::Fault;
+use super::turn::Asked;
 
 /// How to start a worker of one language. The rest is the protocol.
 pub(in crate::exec) trait Launch: fmt::Debug + Send + Sync {
@@ -31,36 +32,61 @@ pub(in crate::exec) trait Launch: fmt::Debug + Send + Sync {
     /// What isolates the process from the machine.
     fn isolation(&self) -> Isolation;
 
-    /// The process, without pipes and working directory.
+    /// Whether a second process is started ahead, to take the place of the first.
+    fn has_spare(&self) -> bool;
+
+    /// The process, without pipes and working directory. It may write in `folder`, which is at the path
+    /// `scratch` when steps run.
     ///
     /// # Errors
     /// If its isolation cannot be described.
-    fn command(&self, scratch: &str) -> Result<Command, StartError>;
+    fn command(&self, scratch: &str, folder: &Path) -> Result<Command, StartError>;
 
-    /// Makes a worker of the new process.
+    /// The first request to a new process, which becomes a worker. If it `waits`, it prepares itself
+    /// without touching scratch, and continues only after one more byte.
     ///
     /// # Errors
-    /// If it does not become one.
-    fn greet(&self, scratch: &str, greeting: Greeting<'_>) -> Result<(), Fault>;
+    /// If the request is too large.
+    fn opening(&self, scratch: &str, waits: bool) -> Result<Opening, Fault>;
+
+    /// Checks the reply.
+    ///
+    /// # Errors
+    /// If the process has not become a worker.
+    fn welcome(&self, opening: &Opening, reply: Message) -> Result<(), Fault>;
 }
 
-/// The first turn of a process.
+/// The first request to a process.
 #[derive(Debug)]
-pub(in crate::exec) struct Greeting<'a> {
-    pub(super) process: &'a mut Process,
-    pub(super) may: Allowance,
+pub(in crate::exec) struct Opening {
+    asked: Asked<'static>,
+    first: Vec<u8>,
+    blob: Option<Blob>,
 }
 
-impl Greeting<'_> {
-    /// Sends the first request and parses the reply.
+impl Opening {
+    /// # Errors
+    /// If it is too large.
+    pub(in crate::exec) fn new(body: impl Serialize, blob: Option<Blob>) -> Result<Self, Fault> {
+        let blobs: Vec<&Blob> = blob.iter().collect();
+        let (asked, first) = Asked::new("hello", body, &blobs)?;
+        Ok(Self { asked, first, blob })
+    }
+
+    /// Its message, in parts.
+    pub(super) fn parts(&self) -> Vec<&[u8]> {
+        let blob = self.blob.iter().map(|blob| &**blob);
+        std::iter::once(&*self.first).chain(blob).collect()
+    }
+
+    /// Parses the reply.
     ///
     /// # Errors
-    /// As any other turn.
-    pub(in crate::exec) fn hello<T: DeserializeOwned>(
-        self,
-        body: impl Serialize,
-        blobs: &[&Blob],
+    /// As of any other request.
+    pub(in crate::exec) fn reply<T: DeserializeOwned>(
+        &self,
+        message: Message,
     ) -> Result<(T, Vec<u8>), Fault> {
-        turn(self.process, "hello", body, blobs, self.may)
+        self.asked.reply(message)
     }
 }

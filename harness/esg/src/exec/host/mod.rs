@@ -8,11 +8,13 @@ mod process;
 pub(super) mod reply;
 pub(super) mod request;
 mod scratch;
+mod spare;
 mod turn;
 mod usage;
 mod worker;
 
-pub(super) use launch::{Greeting, Launch};
+pub(super) use frame::Message;
+pub(super) use launch::{Launch, Opening};
 pub(super) use process::Fault;
 pub(super) use scratch::Scratch;
 pub(crate) use scratch::discard as discard_scratch;

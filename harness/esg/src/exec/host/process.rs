@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::pipe::fcntl_setpipe_size;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 
 use super::frame::{Bounds, FrameError, Incoming, Message};
@@ -27,6 +28,9 @@ const ERRORS: usize = 8 * 1024;
 
 /// The bytes that are read between checks of the time.
 const CHUNK: usize = 1024 * 1024;
+
+/// The largest capacity that a system gives to the pipe of an ordinary user, in bytes.
+const PIPE: usize = 1024 * 1024;
 
 /// The read size before the length of a message is known, in bytes.
 const FEW: usize = 4 * 1024;
@@ -167,6 +171,36 @@ impl Process {
         pipe::unblock(&process.from)?;
         process.aside.as_ref().map(pipe::unblock).transpose()?;
         Ok(process)
+    }
+
+    /// Sends as much of a message as can wait in the pipe, which is made as large as the system allows.
+    /// Returns how many bytes that was.
+    ///
+    /// # Errors
+    /// If the process has ended.
+    pub(in crate::exec) fn send_ahead(&mut self, message: &[u8]) -> io::Result<usize> {
+        // If the system refuses, less is sent.
+        fcntl_setpipe_size(&self.to, PIPE).ok();
+        let mut sent = 0;
+        while sent < message.len() {
+            match self.to.write(&message[sent..]) {
+                Ok(count) => sent += count,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(sent)
+    }
+
+    /// Makes it the process of `group`, with its working directory now at `folder`.
+    pub(in crate::exec) fn join(&mut self, group: &Arc<Group>, folder: PathBuf) {
+        // A kill waits until the group has its process.
+        *group.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(self.pid);
+        self.group = Arc::clone(group);
+        self.folder = folder;
+        // What happened before is not its end.
+        self.starved = starved();
     }
 
     /// Sends one message, made of `parts`, and receives the reply.

@@ -16,6 +16,8 @@ const WORK: &str = "work";
 const ASIDE: &str = "aside";
 /// What an earlier worker left.
 const BEFORE: &str = "before";
+/// The directory of a process that is not needed yet.
+const NEXT: &str = "next";
 /// Locked while in use.
 const LOCK: &str = "lock";
 
@@ -57,7 +59,7 @@ impl Scratch {
         let root = fs::canonicalize(path).map_err(unusable)?;
         for entry in fs::read_dir(&root).map_err(unusable)? {
             let name = entry.map_err(unusable)?.file_name();
-            if ![WORK, ASIDE, BEFORE, LOCK].iter().any(|known| name == *known) {
+            if ![WORK, ASIDE, BEFORE, NEXT, LOCK].iter().any(|known| name == *known) {
                 let why = format!("it contains {} (name an empty directory)", name.display());
                 return Err(StartError::Scratch { path: root, why, source: None });
             }
@@ -101,6 +103,17 @@ impl Scratch {
         make(&path)
     }
 
+    /// Makes a directory that can take the place of the one that steps see.
+    ///
+    /// # Errors
+    /// If it cannot be made.
+    pub(in crate::exec) fn next(self: &Arc<Self>) -> io::Result<Next> {
+        let path = self.root.join(NEXT);
+        remove(&path)?;
+        make(&path)?;
+        Ok(Next(Arc::clone(self)))
+    }
+
     /// Whether a twin uses its path.
     pub(in crate::exec) fn is_lent(&self) -> bool {
         self.lent.load(Ordering::Acquire)
@@ -134,7 +147,7 @@ impl Scratch {
 /// # Errors
 /// If something cannot be removed.
 pub(crate) fn discard(root: &Path) -> io::Result<()> {
-    [WORK, ASIDE, BEFORE].iter().try_for_each(|known| remove(&root.join(known)))
+    [WORK, ASIDE, BEFORE, NEXT].iter().try_for_each(|known| remove(&root.join(known)))
 }
 
 impl Drop for Scratch {
@@ -146,6 +159,35 @@ impl Drop for Scratch {
         // A process that another thread is starting may hold the file too, until it runs its
         // program.
         self.lock.unlock().ok();
+    }
+}
+
+/// A directory beside the one that steps see. Removed when dropped.
+#[derive(Debug)]
+pub(in crate::exec) struct Next(Arc<Scratch>);
+
+impl Next {
+    pub(in crate::exec) fn path(&self) -> PathBuf {
+        self.0.root.join(NEXT)
+    }
+
+    /// Puts it, with the processes that work in it, in the place of the one that steps see, which is
+    /// removed.
+    ///
+    /// # Errors
+    /// If that one cannot be removed.
+    pub(in crate::exec) fn take_place(self) -> io::Result<()> {
+        let work = self.0.path();
+        remove(&work)?;
+        fs::rename(self.path(), work)
+    }
+}
+
+impl Drop for Next {
+    fn drop(&mut self) {
+        if let Err(error) = remove(&self.path()) {
+            tracing::warn!(%error, path = %self.path().display(), "failed to remove a directory");
+        }
     }
 }
 
@@ -175,6 +217,7 @@ fn keep(root: &Path) -> io::Result<()> {
         remove(&before)?;
         fs::rename(left, &before)?;
     }
+    remove(&root.join(NEXT))?;
     remove(&aside)?;
     remove(&work)
 }

@@ -16,11 +16,12 @@ use crate::exec::{Executor, KillHandle};
 
 use super::ending;
 use super::frame::Bounds;
-use super::launch::{Greeting, Launch};
+use super::launch::Launch;
 use super::process::{Allowance, End, Fault, Group, Process};
 use super::reply::{self, RunReply, SweepReply, SyncReply, ValueReply};
 use super::request::{self, Nothing, WireRun, WireValue};
 use super::scratch::{Loan, Scratch};
+use super::spare::Spare;
 use super::turn::turn;
 
 /// The largest JSON part of a message, in bytes.
@@ -37,15 +38,19 @@ const SHOWN: u64 = 64 * 1024;
 /// A worker process that runs steps.
 ///
 /// A step that loops, exhausts memory or crashes kills its worker and nothing else. The next call
-/// starts a fresh one. Dropping it kills the process and its process group, and removes the scratch
-/// directory unless you named one or a stored graph keeps it.
+/// continues in a fresh one, which is [started ahead](crate::CPython::spare). Dropping it kills the
+/// processes with their process groups, and removes the scratch directory unless you named one or a
+/// stored graph keeps it.
 ///
 /// If a worker exits while no step runs, the next call fails with an error for which
 /// [`ExecError::lost`] holds.
 #[derive(Debug)]
 pub struct WorkerProcess {
-    // Dropped in this order: the process, the loan of its path, scratch.
+    // Dropped in this order: the process and the one ready to replace it, the loan of its path, scratch.
     worker: Option<Process>,
+    spare: Option<Spare>,
+    /// Whether a spare is to be started after the next step.
+    lacks_spare: bool,
     loan: Option<Loan>,
     scratch: Arc<Scratch>,
     launch: Arc<dyn Launch>,
@@ -60,7 +65,16 @@ impl WorkerProcess {
         loan: Option<Loan>,
     ) -> Result<Self, StartError> {
         let (group, fingerprint) = (Arc::default(), fingerprint(&*launch, &scratch));
-        let mut worker = Self { worker: None, loan, scratch, launch, group, fingerprint };
+        let mut worker = Self {
+            worker: None,
+            spare: None,
+            lacks_spare: false,
+            loan,
+            scratch,
+            launch,
+            group,
+            fingerprint,
+        };
         worker.ready()?;
         Ok(worker)
     }
@@ -74,7 +88,15 @@ impl WorkerProcess {
     /// The process. Starts one if there is none.
     fn ready(&mut self) -> Result<&mut Process, StartError> {
         if self.worker.is_none() {
+            self.lacks_spare = self.launch.has_spare() && self.loan.is_none();
             let work = self.scratch.path();
+            if let Some(spare) = self.spare.take() {
+                let may = service(&*self.launch);
+                match spare.take_place(&*self.launch, &self.group, work.clone(), may) {
+                    Ok(process) => return Ok(self.worker.insert(process)),
+                    Err(fault) => tracing::warn!(?fault, "a worker that was started ahead failed"),
+                }
+            }
             self.scratch.clear().map_err(|source| StartError::Scratch {
                 path: work.clone(),
                 why: "failed to remove what an earlier worker left".to_owned(),
@@ -86,7 +108,7 @@ impl WorkerProcess {
                 why: "the path is not UTF-8".to_owned(),
                 source: None,
             })?;
-            let mut command = self.launch.command(scratch)?;
+            let mut command = self.launch.command(scratch, &work)?;
             command.current_dir(&work);
             let process = Process::start(command, &self.group)
                 .map_err(|source| StartError::Spawn { path, source })?;
@@ -99,6 +121,17 @@ impl WorkerProcess {
             what: "it is gone".to_owned(),
             errors: String::new(),
         })
+    }
+
+    /// Starts the process that replaces this one, if none is ready.
+    fn prepare(&mut self) {
+        if !std::mem::take(&mut self.lacks_spare) {
+            return;
+        }
+        match Spare::start(&*self.launch, &self.scratch) {
+            Ok(spare) => self.spare = Some(spare),
+            Err(error) => tracing::warn!(%error, "failed to start a worker ahead"),
+        }
     }
 
     /// Fails if this worker may not be used now.
@@ -154,7 +187,7 @@ impl Executor for WorkerProcess {
         self.check()?;
         if self.scratch.is_temporary() && self.loan.is_none() {
             let scratch = Scratch::at(dir).map_err(ExecError::kept)?;
-            self.worker = None;
+            (self.worker, self.spare) = (None, None);
             self.scratch = Arc::new(scratch);
             self.fingerprint = fingerprint(&*self.launch, &self.scratch);
         }
@@ -188,7 +221,10 @@ impl Executor for WorkerProcess {
         let took = begun.elapsed();
         let fault = match turned {
             Ok((reply, blob)) => match reply.into_ran(request.seq, &blob, output, took) {
-                Ok(ran) => return Ok(ran),
+                Ok(ran) => {
+                    self.prepare();
+                    return Ok(ran);
+                }
                 Err(what) => Fault::Garbled(what),
             },
             // The step did not start.
@@ -264,8 +300,11 @@ fn step(launch: &dyn Launch) -> Allowance {
 
 /// Sends the setup to a new process.
 fn greet(mut process: Process, launch: &dyn Launch, scratch: &str) -> Result<Process, StartError> {
-    let greeting = Greeting { process: &mut process, may: service(launch) };
-    let Err(fault) = launch.greet(scratch, greeting) else { return Ok(process) };
+    let greeted = launch.opening(scratch, false).and_then(|opening| {
+        let reply = process.turn(&opening.parts(), service(launch))?;
+        launch.welcome(&opening, reply)
+    });
+    let Err(fault) = greeted else { return Ok(process) };
     let end = process.end(&fault);
     let path = launch.program().to_owned();
     if let Fault::Failed(what) = &fault

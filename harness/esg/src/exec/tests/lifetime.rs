@@ -122,6 +122,8 @@ fn a_host() {
     }
     let mut python = worker();
     println!("\nworker {}", pid(&mut python));
+    #[cfg(target_os = "linux")]
+    println!("worker {}", super::spares::spare(&python.scratch()));
     if std::env::var_os(HOST).is_some_and(|how| how == "busy") {
         run(&mut python, "print(10 ** 10 ** 8)");
     }
@@ -144,11 +146,14 @@ fn a_killed_host_leaves_no_worker() {
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(host.stdout.take().unwrap()).lines().map_while(Result::ok);
-        let worker = lines.find_map(|line| line.strip_prefix("worker ").map(str::to_owned));
-        let worker = worker.expect("the host's word").parse().unwrap();
-        assert!(runs(worker));
+        // The one that runs steps, and the one that waits.
+        let workers = [(); 2].map(|()| {
+            let worker = lines.find_map(|line| line.strip_prefix("worker ").map(str::to_owned));
+            worker.expect("the host's word").parse().unwrap()
+        });
+        assert!(workers.iter().all(|worker| runs(*worker)));
         host.kill().unwrap();
         host.wait().unwrap();
-        until("the worker's end", || !runs(worker));
+        until("the workers' end", || !workers.iter().any(|worker| runs(*worker)));
     }
 }

@@ -6,6 +6,8 @@ mod hostile;
 mod lifetime;
 mod moves;
 mod replies;
+#[cfg(target_os = "linux")]
+mod spares;
 mod starts;
 mod twins;
 
