@@ -2,6 +2,8 @@
 #![cfg(unix)]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "replay/artifacts.rs"]
+mod artifacts;
 #[path = "replay/cases.rs"]
 mod cases;
 #[path = "replay/diagnosis.rs"]

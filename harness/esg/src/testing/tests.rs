@@ -1,7 +1,9 @@
 //! What a graph does with a worker that can do less.
+use std::sync::{Arc, Mutex};
+
 use super::TinyWorker;
 use crate::exec::Caps;
-use crate::{Blobs, CodeGraph, Program};
+use crate::{Blobs, CodeGraph, Part, Patch, Program};
 
 const SCRIPT: &str = "# %% load\nxs = [1, 2]\n# %% grow\nxs.append(3)\n# %% sum\nn = sum(xs)";
 
@@ -52,4 +54,35 @@ fn a_worker_that_is_killed_between_steps_is_replaced() {
     assert!(graph.replay().unwrap().ok());
     assert_eq!(graph.value("n").unwrap().repr, "3");
     assert!(graph.verify().unwrap().same);
+}
+
+#[test]
+fn of_an_artifact_of_tests_a_patch_runs_those_it_reaches() {
+    let ran = Arc::new(Mutex::new(Vec::<String>::new()));
+    let noted = Arc::clone(&ran);
+    let worker = TinyWorker::new().before_run(move |request| {
+        noted.lock().unwrap().push(request.step.to_owned());
+        Ok(())
+    });
+    let (mut program, mut parts) = (Program::new(), Vec::new());
+    for number in 0..50 {
+        program.push(&format!("code{number}"), &format!("f{number} = {number}")).unwrap();
+    }
+    for number in 0..50 {
+        let test = format!("test{number}");
+        program.push(&test, &format!("t{number} = 1 + f{number}")).unwrap();
+        parts.push(Part::step(&test));
+    }
+    program.artifact("tests", parts).unwrap();
+    let mut graph = CodeGraph::new(program, worker, Blobs::memory());
+    assert!(graph.replay().unwrap().ok());
+    assert_eq!(ran.lock().unwrap().len(), 100);
+    for number in [0, 17, 49] {
+        ran.lock().unwrap().clear();
+        let patch = Patch::step(&format!("code{number}"), &format!("f{number} = 100"));
+        graph.edit(|program| program.patch(&patch)).unwrap();
+        assert!(graph.replay().unwrap().ok());
+        let wanted = [format!("code{number}"), format!("test{number}")];
+        assert_eq!(*ran.lock().unwrap(), wanted);
+    }
 }
