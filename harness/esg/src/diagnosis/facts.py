@@ -188,16 +188,30 @@ def call_facts(scene, report):
     import inspect
     import re
 
-    said = re.match(r"([\w.<>]+)\(\) (got|missing|takes)", report["message"])
+    message = report["message"]
+    said = re.match(r"([\w.<>]+)\(\) (got|missing|takes)", message)
     if said is None:
-        return
-    path = said.group(1).split(".")
+        # As functions in C say it.
+        said = re.match(r"'[^']*' is an (invalid) keyword argument for ([\w.]+)\(\)", message)
+        if said is None:
+            return
+        path, how = said.group(2).split("."), "invalid"
+    else:
+        path, how = said.group(1).split("."), said.group(2)
+    named = re.search(r"'([^']*)'", message)
+    calls = scene.here(ast.Call)
     functions = []
-    for node, value in scene.values([call.func for call in scene.here(ast.Call)]):
+    for node, value in scene.values([call.func for call in calls]):
         if path[-1] == "__init__" and inspect.isclass(value):
             functions.append((node, value))
         elif getattr(value, "__name__", None) == path[-1]:
             functions.append((node, value))
+        elif value is sorted and path == ["sort"]:
+            functions.append((node, value))  # it calls the method of a list
+    if named is not None and how in ("got", "invalid"):
+        # The call that has the argument: what it calls may pass it on.
+        given = [call for call in calls if any(word.arg == named.group(1) for word in call.keywords)]
+        functions.extend(scene.values([call.func for call in given]))
     through_class = False
     if not functions and path[0] in scene.globals:
         value = scene.globals[path[0]]
@@ -212,18 +226,19 @@ def call_facts(scene, report):
     callee = {"name": text(called, 100)}
     try:
         parameters = inspect.signature(function).parameters.values()
-        named = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
-        callee["parameters"] = words(p.name for p in named)
+        taken = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+        callee["parameters"] = words(p.name for p in taken)
     except (TypeError, ValueError):
-        pass
+        # Python does not know those of some functions in C.
+        known = {int: ["base"], str: ["encoding", "errors"], max: ["default", "key"], min: ["default", "key"]}
+        callee["parameters"] = next((names for one, names in known.items() if one is function), [])
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     if code is not None:
         callee["line"] = code.co_firstlineno
         callee["file"] = text(code.co_filename)
         callee["method"] = through_class or inspect.ismethod(function)
     report["callee"] = callee
-    named = re.search(r"'([^']*)'", report["message"])
-    if said.group(2) != "takes" and named is not None:
+    if how != "takes" and named is not None:
         report["name"] = text(named.group(1))
 
 
@@ -292,6 +307,8 @@ def describe(error, name, source):
         if isinstance(error, NameError):
             report["name"] = text(getattr(error, "name", None) or quoted(report["message"]))
             report["stdlib"] = words(standard_modules())
+            if "self" in scene.local:
+                report["attributes"] = words(dir(scene.local["self"]))
         elif isinstance(error, AttributeError):
             attribute_facts(error, scene, report)
         elif isinstance(error, KeyError):

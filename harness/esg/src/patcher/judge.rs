@@ -13,6 +13,7 @@ use crate::diagnosis::Fault;
 
 use super::lex::{Kind, Lexed, lex};
 use super::lines::Lines;
+use super::rules::KEYWORDS;
 
 /// Words a repair may not add: they skip, hide or leave the failing statement.
 const GUARDS: [&str; 24] = [
@@ -93,6 +94,9 @@ pub fn judge(original: &str, fixed: &str, fault: &Fault) -> Result<(), Evasion> 
         // Text becomes code and the reverse, which looks like a large change.
         return Ok(());
     }
+    if fault.facts.syntax.is_some() && before.one_keyword(&after) {
+        return Ok(());
+    }
     let text = before.line_text(line);
     if !failing.is_empty() && after.comments(text) > before.comments(text) {
         return Err(Evasion::CommentedOut { line });
@@ -158,6 +162,18 @@ impl<'a> Program<'a> {
         numbers.dedup();
         let indents = numbers.iter().map(|n| lines.indent(*n)).collect();
         Program { lexed, lines, tokens, spans, indents }
+    }
+
+    /// Whether a word that is nearly one of the language became that one, and nothing else is different.
+    fn one_keyword(&self, after: &Program<'_>) -> bool {
+        if self.tokens.len() != after.tokens.len() || self.indents != after.indents {
+            return false;
+        }
+        let mut pairs = self.tokens.iter().zip(&after.tokens).filter(|(old, new)| old != new);
+        let (Some((old, new)), None) = (pairs.next(), pairs.next()) else { return false };
+        let is_word = old.chars().all(|one| one == '_' || one.is_alphanumeric());
+        let near = KEYWORDS.contains(new) || ["try", "yield"].contains(new);
+        is_word && near && strsim::damerau_levenshtein(old, new) <= 2 && old.len() > 1
     }
 
     fn line_text(&self, line: usize) -> &'a str {

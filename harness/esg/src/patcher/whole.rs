@@ -5,7 +5,7 @@ use crate::diagnosis::{Diagnosis, Fault};
 use crate::program::{Program, Step};
 
 use super::judge;
-use super::rules::{Proposal, propose};
+use super::rules::{Proposal, Rule, propose};
 
 /// A step with the source that a proposal gives it.
 pub(super) struct Changed<'a> {
@@ -25,17 +25,31 @@ pub(super) fn proposals<'a>(diagnosis: &Diagnosis, program: &'a Program) -> Vec<
         Changed { step, source, proposal }
     });
     let mut found: Vec<_> = alone.collect();
+    // Where the program has imports, another one belongs beside them.
+    let is_import = |one: &Changed<'_>| one.proposal.rule == Rule::MissingImport;
     // A source that does not parse is not read with others.
     if step.scan.errors.is_empty() {
         let whole = Whole::until(&diagnosis.failing.step, program);
         for one in whole.proposals(&diagnosis.fault, scene) {
             if found.iter().all(|known| known.step.id != one.step.id || known.source != one.source)
             {
-                found.push(one);
+                let elsewhere =
+                    is_import(&one) && one.step.id != step.id && is_of_imports(one.step);
+                let first = found.iter().position(is_import).filter(|_| elsewhere);
+                found.insert(first.unwrap_or(found.len()), one);
             }
         }
     }
     found
+}
+
+/// Whether a step has nothing but imports, so that another one makes nothing else run again.
+fn is_of_imports(step: &Step) -> bool {
+    let is_import = |line: &str| {
+        let starts = ["import ", "from ", "#", " ", "\t", ")"];
+        starts.iter().any(|start| line.starts_with(start)) || line.trim().is_empty()
+    };
+    !step.scan.imports.is_empty() && step.source.lines().all(is_import)
 }
 
 /// The proposals that do not hide the failure.
@@ -109,8 +123,10 @@ impl<'a> Whole<'a> {
     /// The one step that a proposal changes.
     fn changed(&self, proposal: Proposal) -> Option<Changed<'a>> {
         let (from, old) = (proposal.edit.line - 1, proposal.edit.old.len());
+        // What is inserted between two steps belongs to the one after it, but for an import.
+        let least = usize::from(proposal.rule != Rule::MissingImport);
         let inside = |(_, first, lines): &&(&Step, usize, usize)| {
-            *first <= from && from + old.max(1) <= first + lines
+            *first <= from && from + old.max(least) <= first + lines
         };
         let (step, first, lines) = *self.steps.iter().find(inside)?;
         let lines = lines + proposal.edit.new.len() - old;

@@ -226,3 +226,97 @@ fn without_a_near_match_nothing_is_proposed() {
         assert!(patches.is_empty(), "{source}{patches:#?}");
     }
 }
+
+#[test]
+fn words_and_operators() {
+    use Rule::{ForeignOperator as Operator, MisspeltKeyword as Keyword};
+    check(&[
+        (Keyword, "improt random\nx = random.random()\n", "import random\nx = random.random()\n"),
+        (Keyword, "form math import pi\nx = pi\n", "from math import pi\nx = pi\n"),
+        (
+            Keyword,
+            "def f(x):\n    retrun x\nprint(f(1))\n",
+            "def f(x):\n    return x\nprint(f(1))\n",
+        ),
+        (
+            Keyword,
+            "x = 1\nif x:\n    y = 2\nesle:\n    y = 3\n",
+            "x = 1\nif x:\n    y = 2\nelse:\n    y = 3\n",
+        ),
+        (Keyword, "whlie False:\n    x = 1\n", "while False:\n    x = 1\n"),
+        (Keyword, "fro i in [1]:\n    x = i\n", "for i in [1]:\n    x = i\n"),
+        (Keyword, "xs = [x fro x in [1]]\n", "xs = [x for x in [1]]\n"),
+        (Keyword, "clas A:\n    x = 1\n", "class A:\n    x = 1\n"),
+        (
+            Keyword,
+            "tyr:\n    x = 1\nexcept ValueError:\n    x = 2\n",
+            "try:\n    x = 1\nexcept ValueError:\n    x = 2\n",
+        ),
+        (
+            Operator,
+            "x = 5\nif x > 3 && x < 10:\n    y = '&&'\n",
+            "x = 5\nif x > 3 and x < 10:\n    y = '&&'\n",
+        ),
+        (Operator, "x = 5\ny = x>3||x<1\n", "x = 5\ny = x>3 or x<1\n"),
+        (Operator, "x = 5\nif !x:\n    y = 1\n", "x = 5\nif not x:\n    y = 1\n"),
+        (
+            Operator,
+            "x = 5\nif x > 9:\n    y = 1\nelse if x > 3:\n    y = 2\n",
+            "x = 5\nif x > 9:\n    y = 1\nelif x > 3:\n    y = 2\n",
+        ),
+    ]);
+}
+
+#[test]
+fn arguments_of_the_right_call() {
+    use Rule::MisspeltArgument as Argument;
+    check(&[
+        (
+            Argument,
+            "from dataclasses import dataclass\n@dataclass\nclass Item:\n    name: str\n    count: int = 1\n\nitems = [Item('a', count=3), Item(nmae='b', count=2)]\n",
+            "from dataclasses import dataclass\n@dataclass\nclass Item:\n    name: str\n    count: int = 1\n\nitems = [Item('a', count=3), Item(name='b', count=2)]\n",
+        ),
+        (Argument, "x = sorted([3, 1], reversed=True)\n", "x = sorted([3, 1], reverse=True)\n"),
+        (Argument, "xs = [3, 1]\nxs.sort(ky=abs)\n", "xs = [3, 1]\nxs.sort(key=abs)\n"),
+        (Argument, "x = round(3.14159, ndigit=2)\n", "x = round(3.14159, ndigits=2)\n"),
+        (Argument, "x = int('12', bas=8)\n", "x = int('12', base=8)\n"),
+        // The function that is called passes it on to another one.
+        (
+            Argument,
+            "import json\nx = json.dumps([1], indnt=2)\n",
+            "import json\nx = json.dumps([1], indent=2)\n",
+        ),
+    ]);
+}
+
+#[test]
+fn a_method_that_leaves_out_its_object() {
+    let class = "class Stack:\n    def __init__(self):\n        self.items = []\n\n    def push(self, item):\n        items.append(item)\n\ns = Stack()\ns.push(1)\n";
+    let fixed = class.replace("        items.append", "        self.items.append");
+    check(&[(Rule::MissingSelf, class, &fixed)]);
+}
+
+#[test]
+fn an_import_joins_those_of_the_program() {
+    let imports = ("imports", "import json\nfrom os import (\n    path,\n)");
+    let rest = [("load", "rows = json.loads('[4]')"), ("root", "root = math.sqrt(rows[0])")];
+    let mut with = graph(&pythons()[0], &[imports, rest[0], rest[1]]);
+    with.replay().unwrap();
+    let found = with.diagnose().unwrap().unwrap();
+    let patches = RulePatcher.patches(&found, with.program());
+    let changed: Vec<_> = patches[0].steps().map(|step| &**step).collect();
+    assert_eq!(changed, ["imports"]);
+    with.edit(|program| program.patch(&patches[0])).unwrap();
+    let source = &with.program().step("imports").unwrap().source;
+    assert_eq!(**source, *format!("{}\nimport math", imports.1));
+    let report = with.replay().unwrap();
+    assert!(report.ok() && report.kept.contains(&"load".into()), "{report}");
+
+    // Beside other code it would run that again: it stays where it is used.
+    let load = ("load", "import json\nrows = json.loads('[4]')");
+    let mut beside = graph(&pythons()[0], &[load, rest[1]]);
+    beside.replay().unwrap();
+    let found = beside.diagnose().unwrap().unwrap();
+    let patches = RulePatcher.patches(&found, beside.program());
+    assert_eq!(patches[0].steps().next().map(|step| &**step), Some("root"));
+}

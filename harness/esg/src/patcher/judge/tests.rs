@@ -83,3 +83,20 @@ fn code_set_free_from_an_open_string_is_not_new() {
     let escaped = apostrophe.replace("t's", "t\\'s");
     assert_eq!(judge(apostrophe, &escaped, &fault), Ok(()));
 }
+
+#[test]
+fn a_misspelt_word_of_the_language_is_respelt_and_nothing_else_with_it() {
+    let source = "def f(x):\n    retrun x\nprint(f(1))\n";
+    let syntax = Syntax { line: 2, message: "invalid syntax".into(), ..Syntax::default() };
+    let facts = Facts { syntax: Some(syntax), ..Facts::default() };
+    let broken = Fault { kind: "SyntaxError".into(), facts, ..Fault::default() };
+    let verdict = |new: &str| judge(source, &source.replace("retrun", new), &broken);
+    assert_eq!(verdict("return"), Ok(()));
+    assert!(matches!(verdict("pass"), Err(Evasion::Guarded { .. })));
+    assert!(matches!(verdict("return None #"), Err(_)));
+    let both = source.replace("retrun", "return").replace("f(1)", "f(2)");
+    assert!(judge(source, &both, &broken).is_err());
+    // A program that runs has no such mistake.
+    let runs = "def f(x):\n    rturn(x)\nf(1)\n";
+    assert!(judge(runs, &runs.replace("rturn", "return"), &fault()).is_err());
+}

@@ -8,7 +8,9 @@ pub(super) fn propose(scene: &Scene<'_>, found: &mut Found<'_>) {
         return;
     };
     let message = &scene.fault.message;
-    if message.contains("unexpected keyword argument") {
+    if message.contains("unexpected keyword argument")
+        || message.contains("invalid keyword argument")
+    {
         misspelt(scene, found, &callee.name, &callee.parameters);
     } else if message.contains("() missing ") {
         missing(scene, found, &callee.name, &callee.parameters);
@@ -17,30 +19,42 @@ pub(super) fn propose(scene: &Scene<'_>, found: &mut Found<'_>) {
     }
 }
 
-/// The brackets of the call of `name` in the failing statement.
-fn call(scene: &Scene<'_>, name: &str) -> Option<(usize, usize)> {
-    let open = scene.named(name).map(|index| index + 1).find(|open| scene.lexed.is(*open, "("))?;
-    let depth = scene.lexed.tokens[open].depth;
-    let close = (open + 1..scene.lexed.tokens.len())
-        .find(|i| scene.lexed.is(*i, ")") && scene.lexed.tokens[*i].depth == depth)?;
-    (!scene.lexed.tokens[open].nested).then_some((open, close))
+/// The brackets of each call of `name` in the failing statement.
+fn calls<'a>(scene: &'a Scene<'_>, name: &'a str) -> impl Iterator<Item = (usize, usize)> + 'a {
+    let opens = scene.named(name).map(|index| index + 1);
+    let opens =
+        opens.filter(|open| scene.lexed.is(*open, "(") && !scene.lexed.tokens[*open].nested);
+    opens.filter_map(|open| {
+        let depth = scene.lexed.tokens[open].depth;
+        let close = (open + 1..scene.lexed.tokens.len())
+            .find(|i| scene.lexed.is(*i, ")") && scene.lexed.tokens[*i].depth == depth)?;
+        Some((open, close))
+    })
 }
 
 fn misspelt(scene: &Scene<'_>, found: &mut Found<'_>, callee: &str, parameters: &[String]) {
     let Some(name) = scene.fault.facts.name.as_deref() else {
         return;
     };
+    let is_argument = |index: &usize| scene.is_argument(*index);
+    let mut any = scene.named(name).filter(is_argument);
+    // The call that has the argument, if its name is known: another one may have the right one.
+    let found_in = calls(scene, callee).find_map(|(open, close)| {
+        let place = scene.named(name).filter(is_argument).find(|i| (open..close).contains(i))?;
+        Some((place, open..close))
+    });
+    let is_called = calls(scene, callee).next().is_some();
+    let (place, inside) = match found_in {
+        Some((place, inside)) => (Some(place), inside),
+        None if is_called => (None, 0..0),
+        None => (any.next(), 0..usize::MAX),
+    };
     let given: Vec<&str> = scene
         .statement
         .iter()
-        .filter(|index| scene.is_argument(**index))
+        .filter(|index| scene.is_argument(**index) && inside.contains(*index))
         .map(|index| scene.text(*index))
         .collect();
-    let inside = call(scene, callee);
-    let place = scene.named(name).find(|index| {
-        scene.is_argument(*index)
-            && inside.is_none_or(|(open, close)| (open..close).contains(index))
-    });
     let free = parameters.iter().map(String::as_str).filter(|name| !given.contains(name));
     for near in nearest(name, free) {
         let edits = place.map(|index| (scene.span(index), near.to_owned()));
@@ -56,7 +70,7 @@ fn missing(scene: &Scene<'_>, found: &mut Found<'_>, callee: &str, parameters: &
         return;
     };
     let one = scene.fault.message.contains("missing 1 ");
-    let Some((open, close)) = call(scene, callee) else {
+    let Some((open, close)) = calls(scene, callee).next() else {
         return;
     };
     if !one || !parameters.iter().any(|parameter| parameter == name) {

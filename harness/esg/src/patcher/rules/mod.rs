@@ -13,6 +13,7 @@ mod keys;
 mod names;
 mod quotes;
 mod syntax;
+mod words;
 
 use std::fmt;
 use std::ops::Range;
@@ -22,6 +23,8 @@ use serde::{Deserialize, Serialize};
 use super::lex::{Kind, Lexed, lex};
 use super::lines::{Lines, splice};
 use crate::diagnosis::Fault;
+
+pub(super) use words::KEYWORDS;
 
 /// At most this many proposals for one fault.
 const MOST: usize = 6;
@@ -66,6 +69,10 @@ pub enum Rule {
     MisspeltKey,
     /// A number joined to a string.
     NumberInText,
+    /// A word that is nearly one of the language.
+    MisspeltKeyword,
+    /// An operator of another language.
+    ForeignOperator,
 }
 
 impl fmt::Display for Rule {
@@ -88,6 +95,8 @@ impl fmt::Display for Rule {
             Rule::MissingSelf => "missing self",
             Rule::MisspeltKey => "misspelt key",
             Rule::NumberInText => "number joined to text",
+            Rule::MisspeltKeyword => "misspelt keyword",
+            Rule::ForeignOperator => "operator of another language",
         })
     }
 }

@@ -33,6 +33,11 @@ pub(super) fn propose(scene: &Scene<'_>, found: &mut Found<'_>) {
         let why = format!("`{name}` is written `{word}` in Python");
         found.add(Rule::MisspeltName, why, replaced(word));
     }
+    // A method that leaves out the object that it is called on.
+    if scene.fault.facts.attributes.iter().any(|known| known == name) {
+        let why = format!("`{name}` is not defined; the object has `self.{name}`");
+        found.add(Rule::MissingSelf, why, replaced(&format!("self.{name}")));
+    }
     let import = imports::known(scene, name, first);
     if let Some(import) = &import {
         add_import(scene, found, name, import);

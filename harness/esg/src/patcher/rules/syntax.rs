@@ -4,7 +4,7 @@
 //! and the tokens decide.
 
 use super::super::lex::{Kind, Loose};
-use super::{Found, Rule, Scene, brackets, indent, quotes};
+use super::{Found, Rule, Scene, brackets, indent, quotes, words};
 
 /// The words that open a block.
 const BLOCKS: [&str; 12] = [
@@ -43,6 +43,7 @@ pub(super) fn propose(scene: &Scene<'_>, found: &mut Found<'_>) {
     if brackets_first {
         brackets::propose(scene, found);
     }
+    words::propose(scene, found, &suspects(scene));
     assignment_in_condition(scene, found);
     missing_colon(scene, found);
     // While a bracket is loose, the tokens show nothing else.
