@@ -100,6 +100,8 @@ pub use exec::{
     Blob, Caps, Ending, ExecError, Executor, Frame, Isolation, KillHandle, Layer, Limits, Load,
     Output, Ran, Readable, RunStep, Swept, Sync, Synced, Trust, Unstash, Untracked, Value, Wrote,
 };
+#[cfg(feature = "monty")]
+pub use exec::{Monty, MontyAllocator, MontyError, MontyWorker};
 pub use graph::{
     Chain, CodeGraph, Credit, Effect, Link, Plan, RanAt, Subject, Touched, TracedEdge, Verdict,
 };

@@ -6,6 +6,8 @@ mod error;
 #[cfg(unix)]
 mod host;
 mod limits;
+#[cfg(feature = "monty")]
+mod monty;
 #[cfg(unix)]
 mod start_error;
 #[cfg(all(test, unix))]
@@ -23,6 +25,8 @@ pub use host::WorkerProcess;
 #[cfg(unix)]
 pub(crate) use host::discard_scratch;
 pub use limits::Limits;
+#[cfg(feature = "monty")]
+pub use monty::{Monty, MontyAllocator, MontyError, MontyWorker};
 #[cfg(unix)]
 pub use start_error::StartError;
 pub use trust::{Isolation, Readable, Trust};
