@@ -43,7 +43,7 @@ fn it_keeps_the_contract_of_executors() {
 }
 
 /// Programs, and edits of them: each selective replay leaves what a full run does.
-const EDITS: [(&str, &[(&str, &str)]); 5] = [
+const EDITS: [(&str, &[(&str, &str)]); 6] = [
     (
         "# %% load\nrows = [3, 1]\n# %% more\nrows.append(2)\n# %% total\nn = sum(rows)\n# %% other\nz = 1",
         &[("more", "rows.append(5)"), ("load", "rows = [7]"), ("total", "n = len(rows)")],
@@ -79,6 +79,15 @@ const EDITS: [(&str, &[(&str, &str)]); 5] = [
             ("four", "e = 10 + kept(2)"),
             ("five", "f = 10 + next(it)"),
             ("six", "g = 20 + next(it)"),
+        ],
+    ),
+    // Objects that look like others from outside.
+    (
+        "# %% make\nfrom collections import Counter, defaultdict, deque, namedtuple\nc = Counter('aab')\nd = defaultdict(list)\nq = deque([1, 2])\nP = namedtuple('P', ['x'])\np = P([1])\n# %% also\nr = q\n# %% more\nq.append(3)\nd['k'].append(1)\nc['a'] += 1\np.x.append(2)\n# %% n\nn = [len(r), len(d['z']), c['zz'], p.x, isinstance(p, P), c.most_common(1)]",
+        &[
+            ("more", "q.append(3)\nq.append(4)\np.x.append(5)"),
+            ("n", "n = [r.popleft(), d['new'], c['none'], p.x]"),
+            ("also", "r = deque(q)"),
         ],
     ),
     // Modules, sets, dicts, a failure, and a name that is unbound.
@@ -240,4 +249,28 @@ fn builtins_that_a_step_binds_do_not_mislead_the_worker() {
 #[test]
 fn code_of_ones_own_needs_no_limit_of_memory() {
     assert!(Monty::new().trust(Trust::Mine).start().is_ok());
+}
+
+#[test]
+fn another_process_does_not_find_a_list_where_a_deque_was() {
+    let script = "# %% make\nfrom collections import Counter, deque\nq = [deque([1, 2])]\nc = {'c': Counter('ab')}\n# %% use\nn = q[0][0]";
+    let folder = tempfile::tempdir().unwrap();
+    let mut graph = CodeGraph::open(folder.path(), worker()).unwrap();
+    let script = Program::from_script(script).unwrap();
+    graph.edit(|program| program.follow(&script)).unwrap();
+    assert!(graph.replay().unwrap().ok());
+    drop(graph);
+    let mut graph = CodeGraph::open(folder.path(), worker()).unwrap();
+    graph.edit(|program| program.replace("use", "n = (q[0].popleft(), c['c']['zz'])")).unwrap();
+    let report = graph.replay().unwrap();
+    assert!(report.ok(), "{report}");
+    assert_eq!(graph.value("n").unwrap().repr, "(1, 0)");
+}
+
+#[test]
+fn the_names_of_the_worker_are_none_of_a_program() {
+    for source in ["_harness_walk = 1", "x = _harness_error"] {
+        let ended = ending(source, Limits::default());
+        assert!(matches!(ended, Ending::Unsupported { .. }), "{source}: {ended}");
+    }
 }

@@ -1,4 +1,5 @@
 //! The worker in this process: an interpreter for a part of Python, without access to the host.
+mod functions;
 mod names;
 mod session;
 mod values;

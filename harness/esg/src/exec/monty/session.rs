@@ -18,30 +18,39 @@ use crate::exec::{Ending, ExecError, Frame, Limits, Output};
 pub(super) const OWN: &str = "_harness_";
 
 /// What the worker needs in each session. Its functions hold builtins as they are here: a step may bind the
-/// names of them. The walk returns the identities of the mutable objects that a value reaches, in order.
+/// names of them. The walk returns the identities of the mutable objects that a value reaches, in order, and
+/// [`OTHER`] for an object that looks like another one from outside, such as a deque like a list.
 const PRELUDE: &str = "\
+from collections import deque as _harness_deque
+
 _harness_error = ValueError
 
-def _harness_walk(value, id=id, isinstance=isinstance, dict=dict, nested=(list, dict, set), tuple=tuple, str=str):
+def _harness_walk(value, id=id, isinstance=isinstance, type=type, list=list, dict=dict, set=set, tuple=tuple, deque=_harness_deque, str=str):
     found = []
     seen = {}
     rest = [value]
     while rest:
         one = rest.pop()
-        if isinstance(one, nested):
+        kind = type(one)
+        if kind is list or kind is dict or kind is set:
             number = str(id(one))
             found.append(number)
             if number in seen:
                 continue
             seen[number] = True
-            if isinstance(one, dict):
+            if kind is dict:
                 rest.extend(one.values())
             else:
                 rest.extend(one)
-        elif isinstance(one, tuple):
+        elif kind is tuple:
             rest.extend(one)
+        elif kind is deque or isinstance(one, (dict, tuple)):
+            found.append('other')
     return found
 ";
+
+/// What the walk returns for an object that looks like another one from outside.
+pub(super) const OTHER: &str = "other";
 
 /// Whether the program's allocator counts what is allocated.
 pub(super) fn counts_memory() -> bool {
@@ -111,7 +120,7 @@ impl Session {
         self.fed += 1;
         self.limit(self.limits.wall);
         let mut printed = Printed { output: Output::default(), limit: self.limits.output };
-        // Without a text the interpreter counts nothing.
+        // A text without anything is not counted.
         let source = if source.is_empty() { "pass" } else { source };
         let ran = self.repl.feed_run(source, Vec::new(), PrintWriter::Callback(&mut printed));
         let ending = match ran {

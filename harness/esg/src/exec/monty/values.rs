@@ -6,6 +6,7 @@ use monty_types::{MontyObject, MontyType};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value as Json};
 
+use super::session::OTHER;
 use crate::model::Fingerprint;
 
 /// A function at the top level of a step that holds nothing but its code: it has no decorator, and no value
@@ -48,6 +49,7 @@ impl Held {
     pub(super) fn kind(&self) -> Kind {
         match self.function {
             Some(_) => Kind::Plain,
+            None if self.parts.iter().any(|part| **part == *OTHER) => Kind::Hidden,
             None => kind(&self.object),
         }
     }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use monty_types::MontyObject;
 
 use super::Monty;
+use super::functions::functions;
 use super::names::{Names, groups, unit};
 use super::session::{OWN, Session};
 use super::values::{Form, Function, Held, Kind, from_json, to_json};
@@ -130,6 +131,11 @@ impl MontyWorker {
                 }
                 None => {}
             }
+        }
+        if scan.opaque {
+            return std::iter::once(Entity::Everything)
+                .chain(found.into_iter().map(Entity::Name))
+                .collect();
         }
         // A builtin that no step has bound is none of the program's.
         let builtin =
@@ -308,6 +314,16 @@ impl MontyWorker {
     }
 }
 
+/// Whether a step uses a name of the worker's own, which it would not see as one of the program's.
+fn uses_own(scan: &Scan) -> bool {
+    let sets = [&scan.reads, &scan.writes, &scan.deferred_reads, &scan.deferred_writes];
+    sets.into_iter().flat_map(|names| names.iter()).any(|name| !is_free(name))
+}
+
+fn own_names() -> Ending {
+    Ending::Unsupported { feature: format!("names that begin with `{OWN}`") }
+}
+
 /// Whether a name is none of the worker's own.
 fn is_free(name: &str) -> bool {
     !name.starts_with(OWN)
@@ -315,55 +331,6 @@ fn is_free(name: &str) -> bool {
 
 fn changed(before: &Held, now: &Held) -> bool {
     before.parts != now.parts || before.fingerprint() != now.fingerprint()
-}
-
-/// The functions of a step that hold nothing but their code.
-fn functions(step: &str, source: &str, scan: &Scan) -> BTreeMap<Arc<str>, Function> {
-    let mut found = BTreeMap::new();
-    for definition in &scan.definitions {
-        let text = source.get(definition.range.clone()).unwrap_or_default();
-        let name: Arc<str> = definition.name.as_str().into();
-        // A decorator may return anything.
-        let head = text.strip_prefix("def ").and_then(|text| text.strip_prefix(&*name));
-        let holds_nothing = head.is_some_and(has_no_values);
-        // Defined twice, or bound otherwise too, it is not known which one is left.
-        let is_once = scan.definitions.iter().filter(|one| one.name == definition.name).count()
-            == 1
-            && scan.sure_writes.contains(&name)
-            && !scan.rebinds.contains(&name);
-        if holds_nothing && is_once {
-            let lines = definition.lines.start().saturating_sub(1);
-            let text = format!("{}{text}", "\n".repeat(lines)).into();
-            let loads = scan.summaries.get(&name).into_iter().flat_map(|names| names.iter());
-            let function = Function {
-                step: step.into(),
-                text,
-                syntax: definition.syntax,
-                loads: loads.map(Arc::from).collect(),
-            };
-            found.insert(name, function);
-        }
-    }
-    found
-}
-
-/// Whether a list of parameters surely gives none a value, which is made once and may change.
-fn has_no_values(text: &str) -> bool {
-    let mut open = 0_usize;
-    for one in text.chars() {
-        match one {
-            '(' | '[' | '{' => open += 1,
-            ')' | ']' | '}' => {
-                open = open.saturating_sub(1);
-                if open == 0 {
-                    return true;
-                }
-            }
-            '=' | '"' | '\'' | '#' => return false,
-            _ => {}
-        }
-    }
-    false
 }
 
 impl Executor for MontyWorker {
@@ -419,6 +386,7 @@ impl Executor for MontyWorker {
         let reads = self.reads(&scanned);
         let (ending, stdout) = match request.bind {
             Some((name, value)) => (self.bind(name, value), Output::default()),
+            None if uses_own(&scanned) => (own_names(), Output::default()),
             None => self.session.run(request.step, request.source),
         };
         let wall = begun.elapsed();
