@@ -290,11 +290,12 @@ impl<C: Context, S: State> Agent<C, S> {
     /// A new session: the default state, with the input folded in.
     fn begin(&self, input: S::Update, run: &RunId) -> Result<Here<S>, Kind> {
         let reduced = catch_unwind(AssertUnwindSafe(|| {
-            let mut state = S::default();
-            state.apply(input, &mut Ops::off());
-            state
+            let (mut state, mut ops) = (S::default(), Ops::off());
+            state.apply(input, &mut ops);
+            ops.finish().map(|_| state)
         }));
         let state = reduced.map_err(|panic| Kind::InputPanicked(words(&*panic)))?;
+        let state = state.map_err(|error| Kind::InputRefused(error.to_string()))?;
         let identity = self.identity();
         let (graph, schema) = (Arc::clone(&identity.fingerprint), Arc::clone(&identity.schema));
         let mut session: Session<usize> =

@@ -15,7 +15,7 @@ use super::bench::{Bench, BenchError};
 use super::state::{Code, CodeChange};
 use crate::context::Context;
 use crate::session::REPLAY;
-use crate::step::{Cx, Scope, StepError};
+use crate::step::{Cx, ResultExt as _, Scope, StepError};
 
 /// Runs the program of a state, and returns the changes of it. Each record is durable, as an effect of
 /// this step, before the replay continues: after a crash, the step that is entered again finds the
@@ -40,7 +40,7 @@ pub(super) async fn replay<C: Context>(
         let Some(new) = next else { break };
         let mut replay = replay.lock().await;
         let earlier = matches!(*replay, Replay::Recorded { .. });
-        replay.recorded(&new);
+        replay.recorded(&new)?;
         for record in &new {
             let Record::Ran(execution) = record else { continue };
             if earlier {
@@ -149,15 +149,17 @@ struct Batch {
 
 impl Replay {
     /// Notes what an earlier attempt has recorded, or lets the replay continue.
-    fn recorded(&mut self, records: &[Record]) {
+    fn recorded(&mut self, records: &[Record]) -> Result<(), StepError> {
         match self {
-            Self::Recorded { code, .. } => code.extend(records),
+            // The step began with the same program.
+            Self::Recorded { code, .. } => code.extend(records).fatal()?,
             Self::Running(running) => {
                 if let Some(stored) = running.waiting.take() {
                     let _ = stored.send(());
                 }
             }
         }
+        Ok(())
     }
 
     /// The next records, or `None` at the end.

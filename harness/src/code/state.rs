@@ -47,7 +47,8 @@ struct Inner {
 /// Identifies a sequence of records.
 pub(super) type Mark = [u8; 32];
 
-/// A change of a [`Code`].
+/// A change of a [`Code`]. A step whose update has one that does not apply, because the program has changed
+/// meanwhile, fails with [`FailureKind::Refused`](crate::FailureKind::Refused), and changes nothing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -95,7 +96,8 @@ pub(super) fn program_of<S: Coded>(state: &S) -> &Code {
 }
 
 impl Code {
-    /// The changes that add the steps, inputs and artifacts of a program to a state without one.
+    /// The changes that add the steps, inputs and artifacts of a program to a state without one. A state that
+    /// has one refuses them: [`following`](Self::following) makes those that lead from one to the other.
     #[must_use]
     pub fn added(program: &Program) -> Vec<CodeChange> {
         let operations = program.operations(0).iter().cloned();
@@ -192,19 +194,14 @@ impl Code {
     }
 
     /// Adds records. What is shared with another state is copied, once.
-    pub(super) fn extend(&mut self, records: &[Record]) {
-        for record in records {
-            self.push(record.clone());
-        }
+    pub(super) fn extend(&mut self, records: &[Record]) -> Result<(), ProgramError> {
+        records.iter().try_for_each(|record| self.push(record.clone()))
     }
 
-    /// Says whether the record applies.
-    fn push(&mut self, record: Record) -> bool {
+    /// Adds a record, if it applies.
+    fn push(&mut self, record: Record) -> Result<(), ProgramError> {
         let inner = Arc::make_mut(&mut self.0);
-        if let Err(error) = inner.ledger.apply(&record) {
-            tracing::warn!(%error, "dropped a change of a program that does not apply");
-            return false;
-        }
+        inner.ledger.apply(&record)?;
         if matches!(record, Record::Snapshot(_)) {
             inner.records.clear();
         }
@@ -213,7 +210,7 @@ impl Code {
         }
         inner.mark = next(&inner.mark, &record);
         inner.records.push(record);
-        true
+        Ok(())
     }
 }
 
@@ -236,8 +233,8 @@ impl Fold for Code {
         match change {
             CodeChange::Record(record) => {
                 let had_review = self.0.reviewed.is_some();
-                if !self.push(*record) {
-                    return;
+                if let Err(error) = self.push(*record) {
+                    return ops.refuse(error);
                 }
                 if had_review && self.0.reviewed.is_none() {
                     ops.key("reviewed").set(&self.0.reviewed);

@@ -463,18 +463,25 @@ impl<C: Context, S: State> Driver<C, S> {
                 return Attempted::Lost;
             }
         };
-        if !durable {
-            return Attempted::Done { branch };
-        }
-        let ops = ops.finish().map_err(|error| error.to_string());
-        match ops.and_then(|ops| check_ops(&ops).map(|()| ops).map_err(|e| e.to_string())) {
+        let ops = ops.finish().map_err(|error| StepError::unfolded(&error));
+        let checked = ops.and_then(|ops| match check_ops(&ops) {
+            Ok(()) => Ok(ops),
+            Err(error) => Err(StepError::of(FailureKind::Encode, false, error.to_string())),
+        });
+        match checked {
             Ok(ops) => {
                 self.left.ops = ops;
                 Attempted::Done { branch }
             }
+            // A part of the update may have been folded, and there is no log to return to.
+            Err(error) if !durable => {
+                self.lost = true;
+                self.left.failure = Some(error);
+                Attempted::Lost
+            }
             // The log cannot hold it: the state is as it was before the step.
-            Err(why) => match self.restore_state() {
-                Ok(()) => self.failed(StepError::of(FailureKind::Encode, false, why)),
+            Err(error) => match self.restore_state() {
+                Ok(()) => self.failed(error),
                 Err(error) => self.failed(error),
             },
         }

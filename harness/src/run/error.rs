@@ -105,6 +105,8 @@ pub(crate) enum Kind {
     NotBegun(String),
     #[error("failed to encode the state that the session begins with: {0}")]
     InputNotEncodable(String),
+    #[error("failed to fold the input into the state: {0}")]
+    InputRefused(String),
     #[error("failed to fold the input into the state: its code panicked: {0}")]
     InputPanicked(String),
     #[error("the runtime shut down before the run settled")]
@@ -183,6 +185,11 @@ impl RunError {
     /// Another run holds the session, and applies the answers of this request.
     pub fn answers_recorded(&self) -> bool {
         matches!(*self.kind, Kind::Busy { answers_recorded: true, .. })
+    }
+
+    /// A reducer [refused](crate::state::FieldOps::refuse) the input.
+    pub fn is_input_refused(&self) -> bool {
+        matches!(*self.kind, Kind::InputRefused(_))
     }
 
     /// The session has another input with the same id.

@@ -25,7 +25,10 @@ pub(crate) fn reduce<S: State>(state: &mut S, input: S::Update) -> Result<Vec<Op
     let mut ops = Ops::on();
     catch_unwind(AssertUnwindSafe(|| state.apply(input, &mut ops)))
         .map_err(|panic| Kind::InputPanicked(words(&*panic)))?;
-    let ops = ops.finish().map_err(|error| Kind::InputNotEncodable(error.to_string()))?;
+    let ops = ops.finish().map_err(|error| match error.is_refused() {
+        true => Kind::InputRefused(error.to_string()),
+        false => Kind::InputNotEncodable(error.to_string()),
+    })?;
     check_ops(&ops).map_err(|error| Kind::InputNotEncodable(error.to_string()))?;
     Ok(ops)
 }

@@ -27,11 +27,9 @@ use super::op::{Op, Path, Segment};
 /// assert_eq!(ops.finish()?.len(), 0);
 /// # Ok::<(), harness::state::OpsError>(())
 /// ```
-#[derive(Debug)]
-pub struct Ops(Option<Recorder>);
-
 #[derive(Debug, Default)]
-struct Recorder {
+pub struct Ops {
+    is_on: bool,
     ops: Vec<Op>,
     error: Option<OpsError>,
 }
@@ -40,19 +38,19 @@ impl Ops {
     /// A recorder that is off. It records nothing and costs nothing.
     #[must_use]
     pub fn off() -> Self {
-        Self(None)
+        Self::default()
     }
 
     /// A recorder that keeps every operation.
     #[must_use]
     pub fn on() -> Self {
-        Self(Some(Recorder::default()))
+        Self { is_on: true, ..Self::default() }
     }
 
     /// Whether operations are recorded.
     #[must_use]
     pub fn is_on(&self) -> bool {
-        self.0.is_some()
+        self.is_on
     }
 
     /// The recorder of one field, by its stored name.
@@ -64,12 +62,12 @@ impl Ops {
     ///
     /// # Errors
     ///
-    /// The first value that failed to encode, with its path.
+    /// The first value that failed to encode, or the first update that was
+    /// [refused](FieldOps::refuse), with its path.
     pub fn finish(self) -> Result<Vec<Op>, OpsError> {
-        match self.0 {
-            None => Ok(Vec::new()),
-            Some(Recorder { error: Some(error), .. }) => Err(error),
-            Some(Recorder { ops, .. }) => Ok(ops),
+        match self.error {
+            Some(error) => Err(error),
+            None => Ok(self.ops),
         }
     }
 
@@ -177,43 +175,69 @@ impl FieldOps<'_> {
         self.record(|path| Ok(Op::Del { path, key: Segment::Index(index) }));
     }
 
+    /// Refuses the update: the step that made it fails with this reason, with and without a store, and none
+    /// of its changes count. The value itself must not have changed.
+    ///
+    /// ```
+    /// use harness::state::{FieldOps, Fold};
+    ///
+    /// /// A balance that is never negative.
+    /// #[derive(serde::Serialize)]
+    /// struct Balance { cents: u64 }
+    ///
+    /// impl Fold for Balance {
+    ///     type Item = u64; // a payment
+    ///
+    ///     fn fold(&mut self, paid: u64, ops: &mut FieldOps<'_>) {
+    ///         match self.cents.checked_sub(paid) {
+    ///             Some(left) => {
+    ///                 self.cents = left;
+    ///                 ops.key("cents").set(&left);
+    ///             }
+    ///             None => ops.refuse(format_args!("{paid} is more than the {} there are", self.cents)),
+    ///         }
+    ///     }
+    /// }
+    /// ```
+    pub fn refuse(&mut self, why: impl fmt::Display) {
+        if self.ops.error.is_none() {
+            let path = self.place.map(Place::path).unwrap_or_default();
+            self.ops.error = Some(OpsError { path, cause: Cause::Refused(why.to_string()) });
+        }
+    }
+
     /// Appends operations that were recorded without a path, at this path.
     pub(super) fn adopt(&mut self, recorded: Ops) {
-        let (Some(recorder), Some(recorded)) = (&mut self.ops.0, recorded.0) else {
-            return;
-        };
-        if recorder.error.is_some() {
+        if self.ops.error.is_some() {
             return;
         }
         let above = self.place.map(Place::path).unwrap_or_default();
-        recorder.ops.extend(recorded.ops.into_iter().map(|mut op| {
+        self.ops.ops.extend(recorded.ops.into_iter().map(|mut op| {
             let below = std::mem::take(op.path_mut());
             *op.path_mut() = below.below(&above);
             op
         }));
-        recorder.error = recorded
+        self.ops.error = recorded
             .error
             .map(|error| OpsError { path: error.path.below(&above), cause: error.cause });
     }
 
     fn record(&mut self, op: impl FnOnce(Path) -> Result<Op, EncodeError>) {
-        let Some(recorder) = &mut self.ops.0 else {
-            return;
-        };
-        if recorder.error.is_some() {
+        let ops = &mut *self.ops;
+        if !ops.is_on || ops.error.is_some() {
             return;
         }
         let path = || self.place.map(Place::path).unwrap_or_default();
         match op(path()) {
             Ok(op) => {
                 // Most steps record one.
-                if recorder.ops.is_empty() {
-                    recorder.ops.reserve_exact(1);
+                if ops.ops.is_empty() {
+                    ops.ops.reserve_exact(1);
                 }
-                recorder.ops.push(op);
+                ops.ops.push(op);
             }
             Err(cause) => {
-                recorder.error = Some(OpsError { path: path(), cause });
+                ops.error = Some(OpsError { path: path(), cause: Cause::Encode(cause) });
             }
         }
     }
@@ -277,11 +301,17 @@ where
     .ok_or_else(|| EncodeError::custom("a map entry did not encode to one key and value"))
 }
 
-/// A field whose new value failed to encode.
+/// A field whose new value failed to encode, or whose reducer [refused](FieldOps::refuse) the update.
 #[derive(Debug)]
 pub struct OpsError {
     path: Path,
-    cause: EncodeError,
+    cause: Cause,
+}
+
+#[derive(Debug)]
+enum Cause {
+    Encode(EncodeError),
+    Refused(String),
 }
 
 impl OpsError {
@@ -303,19 +333,31 @@ impl OpsError {
     /// Whether the value held `NaN` or an infinity.
     #[must_use]
     pub fn is_not_finite(&self) -> bool {
-        self.cause.is_not_finite()
+        matches!(&self.cause, Cause::Encode(cause) if cause.is_not_finite())
+    }
+
+    /// Whether the reducer of the field refused the update.
+    #[must_use]
+    pub fn is_refused(&self) -> bool {
+        matches!(self.cause, Cause::Refused(_))
     }
 }
 
 impl fmt::Display for OpsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "failed to encode field `{}`", self.path)
+        match &self.cause {
+            Cause::Encode(_) => write!(f, "failed to encode field `{}`", self.path),
+            Cause::Refused(why) => write!(f, "field `{}` refuses the update: {why}", self.path),
+        }
     }
 }
 
 impl std::error::Error for OpsError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.cause)
+        match &self.cause {
+            Cause::Encode(cause) => Some(cause),
+            Cause::Refused(_) => None,
+        }
     }
 }
 
@@ -380,6 +422,18 @@ mod tests {
             "item has no stored key `id` (add a field that is stored under that \
              name)"
         );
+    }
+
+    #[test]
+    fn a_refusal_counts_while_off_too_and_the_first_one_is_kept() {
+        for mut ops in [Ops::on(), Ops::off()] {
+            ops.field("a").set(&1);
+            ops.field("b").key("c").refuse("it is full");
+            ops.field("d").refuse("it is closed");
+            let error = ops.finish().unwrap_err();
+            assert!(error.is_refused() && !error.is_not_finite());
+            assert_eq!(error.to_string(), "field `b.c` refuses the update: it is full");
+        }
     }
 
     #[test]

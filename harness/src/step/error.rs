@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::UtcMillis;
 use crate::id::Position;
 use crate::llm::Advice;
-use crate::state::State;
+use crate::state::{OpsError, State};
 use crate::text::bounded;
 
 use super::ask_error::AskError;
@@ -91,6 +91,12 @@ impl StepError {
 
     pub(crate) fn of(kind: FailureKind, retryable: bool, message: String) -> Self {
         Self::new(kind, retryable, message.into())
+    }
+
+    /// An update that could not be folded into the state.
+    pub(crate) fn unfolded(error: &OpsError) -> Self {
+        let kind = if error.is_refused() { FailureKind::Refused } else { FailureKind::Encode };
+        Self::of(kind, false, error.to_string())
     }
 
     pub(crate) fn retry_after(&self) -> Option<Duration> {
@@ -295,6 +301,8 @@ pub enum FailureKind {
     /// A value that must be logged has no JSON form, for example a `NaN` from a reducer or in the
     /// result of an effect.
     Encode,
+    /// A reducer [refused](crate::state::FieldOps::refuse) the update of the step.
+    Refused,
     /// It is unknown whether an effect that must happen at most once did happen: the log has its
     /// intent but no result.
     InDoubt,
@@ -326,6 +334,7 @@ impl FailureKind {
             Self::AskInFinally => "ask_in_finally",
             Self::FinallyBudget => "finally_budget",
             Self::Encode => "encode",
+            Self::Refused => "refused",
             Self::InDoubt => "in_doubt",
             Self::Expired => "expired",
             Self::QuestionChanged => "question_changed",

@@ -273,7 +273,7 @@ fn folded<S: State>(state: &mut S, update: S::Update) -> Result<(), StepError> {
         let why = format!("a reducer panicked: {}", words(&*panic));
         StepError::of(FailureKind::ReducerPanic, false, why)
     })?;
-    let ops = ops.finish().map_err(|error| unencodable(error.to_string()))?;
+    let ops = ops.finish().map_err(|error| StepError::unfolded(&error))?;
     let live = to_json(&next).map_err(|error| unencodable(error.to_string()))?;
     let differs = match fold(&mut replayed, &ops) {
         Ok(()) => S::schema().difference(&replayed, &live).map(|field| format!("`{field}`")),

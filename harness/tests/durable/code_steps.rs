@@ -20,18 +20,18 @@ use harness::{Interrupt, RunRequest, Sessions};
 use super::rig::{Act, On, Rig, folded, run_or_crash, runtime};
 
 #[derive(State, Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-struct Analysis {
-    task: String,
+pub(super) struct Analysis {
+    pub(super) task: String,
     #[state(esg)]
-    code: Code,
+    pub(super) code: Code,
 }
 
 #[derive(Context, Clone)]
-struct Ctx {
+pub(super) struct Ctx {
     #[slot(runtime)]
-    model: Arc<dyn Llm>,
+    pub(super) model: Arc<dyn Llm>,
     #[slot(runtime)]
-    bench: Bench,
+    pub(super) bench: Bench,
 }
 
 #[derive(StepId, Clone, Debug, PartialEq, Eq)]
@@ -119,10 +119,10 @@ fn patched_by<P: Patcher + 'static>(
 }
 
 /// How often each source ran, in all workers.
-type Counts = Arc<Mutex<BTreeMap<String, u32>>>;
+pub(super) type Counts = Arc<Mutex<BTreeMap<String, u32>>>;
 
 /// A bench as a new process makes it: the values are those of the processes before.
-fn bench(blobs: &Blobs, counts: &Counts) -> Bench {
+pub(super) fn bench(blobs: &Blobs, counts: &Counts) -> Bench {
     let counts = Arc::clone(counts);
     let start = move || {
         let counts = Arc::clone(&counts);
@@ -139,7 +139,7 @@ fn bench(blobs: &Blobs, counts: &Counts) -> Bench {
 
 const SCRIPT: &str = "Here it is.\n```python\n# %% load\nxs = [3, 1]\n# %% more\nxs.append(2)\n# %% total\nn = sum(ys)\n```\n";
 
-fn slots(replies: &[&str], bench: Bench) -> CtxRuntime {
+pub(super) fn slots(replies: &[&str], bench: Bench) -> CtxRuntime {
     let model = Scripted::new(replies.iter().copied().map(str::to_owned));
     Ctx::runtime().model(Arc::new(model)).bench(bench).build()
 }

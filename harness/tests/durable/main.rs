@@ -19,6 +19,8 @@ mod children;
 mod children_ends;
 mod children_notices;
 #[cfg(all(feature = "code", feature = "testing"))]
+mod code_changes;
+#[cfg(all(feature = "code", feature = "testing"))]
 mod code_loop;
 #[cfg(all(feature = "code", feature = "testing"))]
 mod code_steps;
