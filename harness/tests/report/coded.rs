@@ -141,3 +141,47 @@ async fn a_rollback_takes_back_why_the_program_failed() {
     assert!(programs(&state)[0].diagnosis.is_none(), "{state}");
     assert_eq!(state["code"]["diagnosis"], serde_json::Value::Null);
 }
+
+#[tokio::test]
+async fn a_rollback_under_a_running_session_is_refused_and_works_once_it_rests() {
+    let (begun, mut begins) = tokio::sync::mpsc::unbounded_channel();
+    let start = move || {
+        let begun = begun.clone();
+        Ok::<_, std::io::Error>(TinyWorker::new().before_run(move |request| {
+            let _ = begun.send(request.step.to_string());
+            Ok(())
+        }))
+    };
+    let bench = Bench::new(start, Blobs::memory());
+    let store = MemoryStore::new();
+    let agent = harness().agent("bot", Ctx::required().bench(bench).build()).store(store.clone());
+    let script = "# %% load\nxs = [3, 1]\n# %% wait\nx = 1\n# %% sum\nn = sum(xs)";
+    let mut program = Program::from_script(script).unwrap();
+    assert_eq!(program.step("wait").unwrap().version.to_string(), "v1");
+    program.patch(&Patch::step("wait", "while True: pass")).unwrap();
+    let input = Analysis::update().code(Code::added(&program));
+
+    let run = agent.run(input, ()).session("s").start();
+    while begins.recv().await.as_deref() != Some("wait") {}
+    let sessions = Sessions::new(store);
+    let back = async |why: &str| {
+        let head = sessions.status("s").await.unwrap().head;
+        sessions.roll_back_code("s", head, "code", 1, "ada", why).await
+    };
+    let refused = back("it never ends").await.unwrap_err();
+    assert!(refused.is_busy(), "{refused}");
+    run.cancel();
+    let stopped = run.await.unwrap();
+    assert!(matches!(stopped, Outcome::Stopped(_)), "{stopped:?}");
+
+    back("it never ends").await.unwrap();
+    while begins.try_recv().is_ok() {}
+    let resumed = agent.resume("s", Answers::none(), ()).await.unwrap();
+    let state = resumed.state().unwrap();
+    assert!(state.code.is_ok(), "{resumed:?}");
+    let mut ran = Vec::new();
+    while let Ok(step) = begins.try_recv() {
+        ran.push(step);
+    }
+    assert!(!ran.contains(&"load".to_owned()), "its execution was recorded: {ran:?}");
+}
