@@ -217,7 +217,7 @@ fn limits_hold_and_the_worker_lives() {
         "{deep}"
     );
 
-    // Each step has the whole of its time: the interpreter adds up what a session takes.
+    // Each step has the whole of its time: the interpreter counts the time of the whole session.
     let mut graph = CodeGraph::new(
         Program::from_script(
             "# %% endless\nwhile True:\n    pass\n# %% next\nx = sum(range(1000))\n# %% many\nprint('a' * 3000)\nprint('b')",

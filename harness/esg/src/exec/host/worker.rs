@@ -38,7 +38,7 @@ const SHOWN: u64 = 64 * 1024;
 /// A worker process that runs steps.
 ///
 /// A step that loops, exhausts memory or crashes kills its worker and nothing else. The next call
-/// continues in a fresh one, which is [started ahead](crate::CPython::spare). Dropping it kills the
+/// continues in a fresh one, which is started ahead unless the executor says otherwise. Dropping it kills the
 /// processes with their process groups, and removes the scratch directory unless you named one or a
 /// stored graph keeps it.
 ///

@@ -57,7 +57,7 @@ pub use monty_alloc::LimitedAllocator as MontyAllocator;
 /// [`Caps`] say that it tracks no files and that a running step cannot be killed: it ends at
 /// [`Limits::wall`]. It restores plain data, functions without default values, and modules. Instances, classes,
 /// closures, and values that share a part with others are made again by their steps. What a step reads is known
-/// from its source, so a step that calls a function of an unknown origin counts as a reader of all that any
+/// from its source, so a step that calls a function of an unknown origin counts as a reader of everything that any
 /// function loads, and one that uses a class, an instance or a closure as one that changes it.
 ///
 /// # Limits

@@ -130,7 +130,7 @@ impl Session {
         (ending, printed.output)
     }
 
-    /// Sets the limits anew: the interpreter adds up what a session takes.
+    /// Sets the limits again: the interpreter counts the time of the whole session.
     fn limit(&mut self, wall: Duration) {
         let mut limits = ResourceLimits::default().max_duration(wall);
         if counts_memory() {
