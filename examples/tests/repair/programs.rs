@@ -82,3 +82,16 @@ fn a_model_without_a_key_is_refused_before_anything_runs() {
     assert_eq!((done.code, done.out.as_str()), (Some(2), ""), "{}", done.err);
     assert!(done.err.contains("unknown"), "{}", done.err);
 }
+
+#[test]
+fn it_needs_no_launcher_beside_it() {
+    let folder = Folder::with("a.py", "print(1)\n", "1\n");
+    // Somewhere without the programs that are built beside it.
+    let alone = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let copy = alone.path().join("repair");
+    fs::hard_link(env!("CARGO_BIN_EXE_repair"), &copy).unwrap();
+    let mut command = std::process::Command::new(copy);
+    command.arg(folder.name("a.py")).arg("--store").arg(alone.path().join("store"));
+    let done = super::Done::of(command.stdin(std::process::Stdio::null()).output().unwrap());
+    assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
+}

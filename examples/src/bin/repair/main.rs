@@ -47,8 +47,14 @@ use steps::{
     ask, breaks, decided, give_up, hear, how, judge, judged, left, patch, report, take_back,
 };
 
+fn main() -> ExitCode {
+    // Started again as the launcher of a sandbox, it becomes the Python that runs the programs.
+    harness::esg::sandbox::enter();
+    start()
+}
+
 #[tokio::main]
-async fn main() -> ExitCode {
+async fn start() -> ExitCode {
     ExitCode::from(program::run(program::Options::parse()).await)
 }
 
