@@ -43,6 +43,7 @@ impl Done {
 fn program() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_repair"));
     command.stdin(Stdio::null()).env("USER", "ada").env("TERM", "xterm").env_remove("NO_COLOR");
+    command.env_remove("VIRTUAL_ENV");
     command.env("XDG_DATA_HOME", concat!(env!("CARGO_TARGET_TMPDIR"), "/data"));
     command
 }

@@ -95,3 +95,30 @@ fn it_needs_no_launcher_beside_it() {
     let done = super::Done::of(command.stdin(std::process::Stdio::null()).output().unwrap());
     assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
 }
+
+#[test]
+fn programs_run_in_the_python_that_is_named_or_active() {
+    let folder = Folder::with("a.py", "import sys\n\nprint(sys.executable != '')\n", "True\n");
+    let name = folder.name("a.py");
+    let missing = folder.name("no-python");
+    let done = repair(["--python", &missing, &name]);
+    assert_eq!(done.code, Some(2), "{}{}", done.out, done.err);
+    assert!(done.err.contains("no-python"), "{}", done.err);
+
+    // An environment without packages is enough to see which one runs.
+    let venv = folder.path("venv");
+    let made = std::process::Command::new("python3")
+        .args(["-m", "venv", "--without-pip"])
+        .arg(&venv)
+        .status();
+    assert!(made.unwrap().success());
+    let site = fs::read_dir(venv.join("lib")).unwrap().next().unwrap().unwrap().path();
+    fs::write(site.join("site-packages/only_here.py"), "x = 7\n").unwrap();
+    fs::write(folder.path("a.py"), "import only_here\n\nprint(only_here.x)\n").unwrap();
+    fs::write(folder.path("a.expected"), "7\n").unwrap();
+    let done = repair(["--yes", &name]);
+    assert_eq!(done.code, Some(1), "{}{}", done.out, done.err);
+    let mut active = super::program();
+    let done = super::Done::of(active.env("VIRTUAL_ENV", &venv).arg(&name).output().unwrap());
+    assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
+}

@@ -32,6 +32,8 @@ pub(super) struct Batch {
     pub(super) seconds: u64,
     /// The absolute path of a file of tests.
     pub(super) tests: Option<OsString>,
+    /// The absolute path of the Python, if it is not one in PATH.
+    pub(super) python: Option<OsString>,
     /// The model, if one is asked.
     pub(super) model: Option<String>,
     /// Whether the scripts may do whatever the user may do.
@@ -138,9 +140,9 @@ pub(super) async fn save(store: &FileStore, batch: &Batch) -> Result<SessionId, 
             Step::Save => define.run(|_, _| async move { Ok(Batch::update()) }).end(),
         })
         .build()?;
-    let Batch { jobs, rounds, seconds, tests, model, mine } = batch.clone();
+    let Batch { jobs, rounds, seconds, tests, python, model, mine } = batch.clone();
     let input = Batch::update().jobs(jobs).rounds(rounds).seconds(seconds);
-    let input = input.tests(tests).model(model).mine(mine);
+    let input = input.tests(tests).python(python).model(model).mine(mine);
     let agent = harness.agent(AGENT, ()).store(store.clone());
     Ok(agent.run(input, ()).await?.ended()?.session)
 }

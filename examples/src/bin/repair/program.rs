@@ -56,6 +56,10 @@ pub(crate) struct Options {
     /// program and see its names. They are never changed
     #[arg(long, value_name = "FILE.py", requires = "files")]
     pub(crate) test: Option<PathBuf>,
+    /// The Python that runs the programs; by default that of the active virtual environment, or the newest of
+    /// 3.11 to 3.13 in PATH. Programs can import what is installed for it
+    #[arg(long, value_name = "PATH")]
+    pub(crate) python: Option<PathBuf>,
     /// The model to ask where no rule knows a patch, such as `anthropic/claude-sonnet-4-5`; its key is read
     /// from the environment
     #[arg(long, value_name = "PROVIDER/MODEL")]
@@ -65,7 +69,7 @@ pub(crate) struct Options {
     pub(crate) trust: Trust,
     /// Resume an earlier start of the program, with its files and settings
     #[arg(long, value_name = "ID")]
-    #[arg(conflicts_with_all = ["files", "rounds", "seconds", "test", "model", "trust"])]
+    #[arg(conflicts_with_all = ["files", "rounds", "seconds", "test", "python", "model", "trust"])]
     pub(crate) resume: Option<String>,
     /// The directory of the store; by default where the system keeps the data of programs
     #[arg(long, value_name = "DIR")]
@@ -145,10 +149,20 @@ async fn begin(open: &OpenStore, options: &Options) -> Result<(SessionId, Batch)
         rounds: options.rounds,
         seconds: options.seconds,
         tests: options.test.as_ref().map(|path| absolute(path).into_os_string()),
+        python: python(options).map(|path| absolute(&path).into_os_string()),
         model: options.model.clone(),
         mine: options.trust == Trust::Mine,
     };
     Ok((batch::save(&open.store, &batch).await?, batch))
+}
+
+/// The interpreter that was named, or that of the active virtual environment.
+fn python(options: &Options) -> Option<PathBuf> {
+    let active = || {
+        let venv = std::env::var_os("VIRTUAL_ENV").filter(|venv| !venv.is_empty())?;
+        Some(PathBuf::from(venv).join("bin/python")).filter(|python| python.exists())
+    };
+    options.python.clone().or_else(active)
 }
 
 /// Where the values of a batch are.
@@ -159,7 +173,8 @@ fn values(open: &OpenStore, id: &SessionId) -> PathBuf {
 /// The loop, with a worker that has started and the model.
 fn prepared(batch: &Batch, values: &Path) -> Result<Harness<Ctx, Repair>, Box<dyn Error>> {
     let trust = if batch.mine { esg::Trust::Mine } else { esg::Trust::Untrusted };
-    let bench = worker::bench(trust, Duration::from_secs(batch.seconds), values)?;
+    let python = batch.python.as_ref().map(Path::new);
+    let bench = worker::bench(python, trust, Duration::from_secs(batch.seconds), values)?;
     let model = batch.model.as_deref().map(harness_providers::from_env).transpose()?;
     Ok(repairer(bench, model, batch.rounds)?)
 }

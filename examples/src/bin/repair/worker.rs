@@ -22,9 +22,19 @@ pub(crate) enum WorkerError {
 }
 
 /// Starts a worker, and makes the bench that begins with it. A part of a program may take as long as `wall`.
-pub(crate) fn bench(trust: Trust, wall: Duration, values: &Path) -> Result<Bench, WorkerError> {
-    let limits = Limits { wall, cpu: 2 * wall, address_space: 1 << 30, ..Limits::default() };
-    let start = move || CPython::find().trust(trust).limits(limits).start();
+/// Without an interpreter, it is that of the virtual environment which is active, or one in PATH.
+pub(crate) fn bench(
+    python: Option<&Path>,
+    trust: Trust,
+    wall: Duration,
+    values: &Path,
+) -> Result<Bench, WorkerError> {
+    let limits = Limits { wall, cpu: 2 * wall, address_space: 2 << 30, ..Limits::default() };
+    let python = match python {
+        Some(python) => CPython::at(python),
+        None => CPython::find(),
+    };
+    let start = move || python.clone().trust(trust).limits(limits).start();
     let is_sandbox =
         |error: &_| matches!(error, StartError::Exposed { .. } | StartError::Launcher { .. });
     let first = start().map_err(|error| match is_sandbox(&error) {
