@@ -62,6 +62,19 @@ fn a_file_is_fixed_only_if_its_tests_pass() {
 }
 
 #[test]
+fn what_a_test_forgets_to_import_is_no_mistake_of_the_program() {
+    let source = "import json\n\ndef area(side):\n    return side ** 2\n";
+    let folder = Folder::with("shapes.py", source, "");
+    let tests = "from shapes import area\n\ndef test_area():\n    assert math.sqrt(area(2)) == 2\n";
+    fs::write(folder.path("test_shapes.py"), tests).unwrap();
+    let (name, test) = (folder.name("shapes.py"), folder.name("test_shapes.py"));
+    let done = repair(["--yes", "--write", "--test", &test, &name]);
+    assert_eq!(done.code, Some(1), "{}{}", done.out, done.err);
+    assert!(done.out.contains("name 'math' is not defined"), "{}", done.out);
+    assert_eq!(folder.text("shapes.py"), source);
+}
+
+#[test]
 fn a_program_is_in_a_sandbox_unless_it_is_mine() {
     let folder = Folder::with("a.py", "", "1\n");
     let outside = folder.path("outside");

@@ -74,6 +74,12 @@ impl At {
         }
     }
 
+    /// Whether the same expression fails, if its place is known.
+    pub(super) fn is_same_place(&self, before: &Self) -> bool {
+        let place = |at: &Self| (at.place, at.fault.line(), at.column());
+        self.column().is_some() && place(self) == place(before)
+    }
+
     /// Whether a patch of `before` helped that leads to this one: not if an earlier step fails now, and
     /// not if what could be parsed no longer can.
     pub(super) fn is_after(&self, before: &Self) -> bool {

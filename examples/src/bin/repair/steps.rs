@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use harness::code::{self, LlmPatcher, Unpatched};
 use harness::esg::patcher::{Patcher, Proposal, Proposing, judge as hides, propose};
-use harness::esg::{Diagnosis, Program, RulePatcher};
+use harness::esg::{Diagnosis, Patch, Program, RulePatcher};
 use harness::prelude::*;
 use harness::{Answered, StepError};
 
 use super::diff::{Paint, first_change, unified};
-use super::state::{Approve, Decision, Fate, Repair, Trial, Tried, Why};
+use super::state::{Approve, At, Decision, Fate, Repair, Trial, Tried, Why};
 use super::{Ctx, End};
 
 /// What a run leads to.
@@ -41,7 +41,7 @@ pub(super) async fn judge(rounds: u32, repair: View<Repair>, _cx: Cx<Ctx>) -> St
         return Err(StepError::fatal("the program fails without a diagnosis"));
     };
     if let Some(trial) = &repair.trial
-        && !found.is_after(&trial.before)
+        && (!found.is_after(&trial.before) || is_worse_off(&repair, &trial.before, &found))
     {
         return Ok(Repair::update());
     }
@@ -53,6 +53,13 @@ pub(super) async fn judge(rounds: u32, repair: View<Repair>, _cx: Cx<Ctx>) -> St
         return Ok(update.why(Some(Why::Rounds { rounds })));
     }
     Ok(update.fault(Some(found)).rounds(1))
+}
+
+/// Whether the very expression that a patch changed fails in another way now, and no rule knows why: what it
+/// was replaced by is then as wrong.
+fn is_worse_off(repair: &Repair, before: &At, found: &At) -> bool {
+    let Some(diagnosis) = repair.code.diagnosis() else { return false };
+    found.is_same_place(before) && rules(&repair.tests, diagnosis, repair.program()).is_empty()
 }
 
 /// What a diagnosis leads to.
@@ -94,11 +101,22 @@ struct Rules {
 
 impl Patcher for Rules {
     fn propose<'a>(&'a self, diagnosis: &'a Diagnosis, program: &'a Program) -> Proposing<'a> {
-        let mut patches = RulePatcher.patches(diagnosis, program);
-        patches
-            .retain(|patch| patch.steps().all(|step| !self.tests.iter().any(|id| **id == **step)));
-        Box::pin(std::future::ready(Ok(patches)))
+        Box::pin(std::future::ready(Ok(rules(&self.tests, diagnosis, program))))
     }
+}
+
+/// The patches of the rules that change no test.
+fn rules(tests: &[String], diagnosis: &Diagnosis, program: &Program) -> Vec<Patch> {
+    let is_test = |step: &str| tests.iter().any(|id| *id == *step);
+    // A name that a test lacks is not the program's to import.
+    let of_test = is_test(&diagnosis.raised_at().step);
+    let lacks = matches!(diagnosis.fault.kind.as_str(), "NameError" | "ModuleNotFoundError");
+    if of_test && lacks {
+        return Vec::new();
+    }
+    let mut patches = RulePatcher.patches(diagnosis, program);
+    patches.retain(|patch| patch.steps().all(|step| !is_test(step)));
+    patches
 }
 
 /// First half of the gate: the question.

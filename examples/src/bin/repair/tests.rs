@@ -139,6 +139,28 @@ async fn a_patch_that_does_not_help_is_taken_back() {
 }
 
 #[tokio::test]
+async fn a_patch_after_which_the_same_expression_fails_in_another_way_is_taken_back() {
+    let agent = agent(10);
+    // `item` is near, and has no `append` either.
+    let source = "def push(item):\n    items.append(item)\n\npush(1)\n";
+    let outcome = agent.run(input(source, None, None), ()).await.unwrap();
+    let ended = ended(always(&agent, outcome, Decision::Apply).await, End::Fails);
+    assert!(matches!(ended.state.why, Some(Why::NoneHelped { .. })), "{:?}", ended.state.why);
+    assert!(matches!(&ended.state.tried[0].fate, Fate::TakenBack { .. }));
+    assert_eq!(ended.state.copy(), source);
+
+    // Two mistakes in one expression are repaired one after the other.
+    let source = "items = [1]\nitmes.appnd(2)\nprint(items)\n";
+    let outcome = agent.run(input(source, None, None), ()).await.unwrap();
+    let ended = runs(always(&agent, outcome, Decision::Apply).await);
+    assert_eq!(ended.state.copy(), source.replace("itmes.appnd", "items.append"));
+}
+
+fn runs(outcome: Outcome<Repair>) -> Ended<Repair> {
+    ended(outcome, End::Runs)
+}
+
+#[tokio::test]
 async fn when_none_helps_the_copy_is_unchanged() {
     let agent = agent(10);
     let outcome = start(&agent, "3\n").await;
