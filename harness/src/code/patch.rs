@@ -3,7 +3,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use harness_esg::{Diagnosis, Patcher, Program};
+use harness_esg::{Patcher, Program};
 
 use super::state::{CodeChange, Coded, program_of};
 use crate::context::Context;
@@ -16,7 +16,8 @@ pub struct Patch<C: Context>(Box<dyn Fn(&Cx<C>) -> Arc<dyn Patcher> + Send + Syn
 /// applies and does not return to a source that a code step had before. It runs nothing: what
 /// the patch does is known when the program has run again.
 ///
-/// The provenance of the change has the run. A patcher that asks a model makes its calls in this step:
+/// The provenance of the change has the run. A patcher that asks a model [in this step](super::LlmPatcher::of_step)
+/// has the replies recorded, so that a crash does not ask again:
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -67,17 +68,14 @@ impl Unpatched {
 impl<C: Context, S: Coded> Handler<C, S> for Patch<C> {
     async fn run(&self, state: View<S>, cx: Cx<C>) -> StepResult<S> {
         let code = program_of(&*state);
-        let diagnosis = code.diagnosis().ok_or(Unpatched::NoDiagnosis).fatal()?.clone();
-        let patcher = (self.0)(&cx);
-        let program = code.program().clone();
-        // A patcher may ask a model. Its answer is recorded, so that a crash does not ask again.
-        let proposed =
-            cx.once("patch", async move || propose(&*patcher, &diagnosis, &program).await).await?;
+        let diagnosis = code.diagnosis().ok_or(Unpatched::NoDiagnosis).fatal()?;
         let program = code.program();
+        // No effect: a cancel and a time limit would wait for a model that does not reply.
+        let proposed = (self.0)(&cx).propose(diagnosis, program).await?;
         let count = proposed.len();
         let mut usable = proposed.into_iter().filter(|patch| is_new(patch, program));
         let Some(mut patch) = usable.next() else {
-            let error = code.diagnosis().map(Diagnosis::error).unwrap_or_default();
+            let error = diagnosis.error();
             let unpatched: Result<_, StepError> =
                 Err(Unpatched::NothingNew { proposed: count, error }).fatal();
             return unpatched.map_err(|error| error.code(Unpatched::CODE));
@@ -87,14 +85,6 @@ impl<C: Context, S: Coded> Handler<C, S> for Patch<C> {
         changes.push(CodeChange::Diagnosed(None));
         Ok(S::change(S::update(), changes))
     }
-}
-
-async fn propose(
-    patcher: &dyn Patcher,
-    diagnosis: &Diagnosis,
-    program: &Program,
-) -> Result<Vec<harness_esg::Patch>, StepError> {
-    Ok(patcher.propose(diagnosis, program).await?)
 }
 
 /// Whether it applies, and gives no code step a source that it had before.

@@ -23,6 +23,8 @@ mod code_changes;
 #[cfg(all(feature = "code", feature = "testing"))]
 mod code_loop;
 #[cfg(all(feature = "code", feature = "testing"))]
+mod code_models;
+#[cfg(all(feature = "code", feature = "testing"))]
 mod code_steps;
 mod crashes;
 mod effects;
