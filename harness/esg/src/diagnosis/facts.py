@@ -154,15 +154,26 @@ def attribute_facts(error, scene, report):
 
 def key_facts(error, scene, report):
     import ast
-    from collections.abc import Mapping
+    import re
 
     if not error.args or not isinstance(error.args[0], str):
         return
-    key = error.args[0]
+    # As tables say it.
+    table = r"Column not found: (.+)|\['([^']+)'(?:, '[^']+')*\] not (?:in index|found in axis)"
+    said = re.fullmatch(table, error.args[0])
+    key = error.args[0] if said is None else said.group(1) or said.group(2)
     report["name"] = text(key)
 
+    def lacks(value):
+        # Tables are no mappings, and have keys.
+        kind = type(value)
+        try:
+            return hasattr(kind, "keys") and hasattr(kind, "__contains__") and key not in value
+        except Exception:
+            return False
+
     def lacking(values):
-        return [v for v in values if isinstance(v, Mapping) and key not in v]
+        return [value for value in values if lacks(value)]
 
     subscripts = [n.value for n in scene.here(ast.Subscript)]
     found = lacking(value for _, value in scene.values(subscripts))
@@ -179,7 +190,7 @@ def key_facts(error, scene, report):
         found = lacking(held + inner)
     keys = []
     for mapping in found[:20]:
-        keys.extend(k for k in words(list(mapping), 300) if k not in keys)
+        keys.extend(k for k in words(mapping.keys(), 300) if k not in keys)
     report["keys"] = keys[:1000]
 
 

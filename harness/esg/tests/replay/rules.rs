@@ -168,6 +168,20 @@ fn small_slips_of_syntax() {
     ]);
 }
 
+/// Code that uses a table with two columns.
+fn table(use_it: &str) -> String {
+    let class = "class Table:\n    columns = ['region', 'Revenue']\n    def keys(self): return self.columns\n    \
+        def __contains__(self, key): return key in self.columns\n    \
+        def __getitem__(self, key):\n        if isinstance(key, list):\n            \
+        lost = [k for k in key if k not in self]\n            \
+        if lost: raise KeyError(f'{lost} not in index')\n        elif key not in self: raise KeyError(key)\n    \
+        def grouped(self): return Grouped()\n\n\
+        class Grouped:\n    def __getitem__(self, key):\n        \
+        if key not in Table.columns: raise KeyError('Column not found: ' + key)\n\n\
+        table = Table()\n";
+    class.to_owned() + use_it
+}
+
 #[test]
 fn arguments_keys_and_sums() {
     use Rule::{
@@ -198,6 +212,23 @@ fn arguments_keys_and_sums() {
             Key,
             "rows = [{'name': 1}]\nfor k in ['nmae']:\n    print([row[k] for row in rows])\n",
             "rows = [{'name': 1}]\nfor k in ['name']:\n    print([row[k] for row in rows])\n",
+        ),
+        (
+            Key,
+            "d = {'host': 'a', 'port': 1}\nprint(d['hostname'])\n",
+            "d = {'host': 'a', 'port': 1}\nprint(d['host'])\n",
+        ),
+        // Tables are no mappings, and word it in ways of their own.
+        (Key, &table("print(table['revenue'])\n"), &table("print(table['Revenue'])\n")),
+        (
+            Key,
+            &table("print(table.grouped()['revenue'])\n"),
+            &table("print(table.grouped()['Revenue'])\n"),
+        ),
+        (
+            Key,
+            &table("print(table[['region', 'revenue']])\n"),
+            &table("print(table[['region', 'Revenue']])\n"),
         ),
         (Number, "n = 3\nprint('n: ' + n + '!')\n", "n = 3\nprint('n: ' + str(n) + '!')\n"),
         (Number, "print(len('é') + ' é')\n", "print(str(len('é')) + ' é')\n"),

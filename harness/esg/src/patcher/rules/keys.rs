@@ -24,7 +24,12 @@ pub(super) fn propose(scene: &Scene<'_>, found: &mut Found<'_>) {
             return;
         }
     }
-    for near in nearest(key, facts.keys.iter().map(String::as_str)) {
+    let known = || facts.keys.iter().map(String::as_str);
+    let mut near = nearest(key, known());
+    if near.is_empty() {
+        near.extend(longer_or_shorter(key, known()));
+    }
+    for near in near {
         if near.contains(['"', '\'', '\\', '\n', '\r', '{', '}']) {
             continue;
         }
@@ -32,6 +37,13 @@ pub(super) fn propose(scene: &Scene<'_>, found: &mut Found<'_>) {
         let why = format!("there is no key `{key}`; there is `{near}`");
         found.add(Rule::MisspeltKey, why, edits);
     }
+}
+
+/// The only key that begins as this one does, and goes on or ends earlier: `host` for `hostname`.
+fn longer_or_shorter<'a>(key: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let is_part = |short: &str, long: &str| short.len() >= 3 && long.starts_with(short);
+    let mut found = known.filter(|one| is_part(one, key) || is_part(key, one));
+    found.next().filter(|_| found.next().is_none())
 }
 
 /// Where a text is written as a plain string, without its quotes, and whether
