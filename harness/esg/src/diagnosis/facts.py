@@ -194,6 +194,15 @@ def key_facts(error, scene, report):
     report["keys"] = keys[:1000]
 
 
+def file_facts(error, report):
+    """The names in the directory of a file that is not there."""
+    import os
+
+    directory, name = os.path.split(os.fsdecode(error.filename))
+    report["name"] = text(name)
+    report["keys"] = words(sorted(os.listdir(directory or ".")))
+
+
 def call_facts(scene, report):
     import ast
     import inspect
@@ -324,6 +333,8 @@ def describe(error, name, source):
             attribute_facts(error, scene, report)
         elif isinstance(error, KeyError):
             key_facts(error, scene, report)
+        elif isinstance(error, FileNotFoundError):
+            file_facts(error, report)
         elif isinstance(error, ImportError):
             import_facts(error, report)
             report["stdlib"] = words(standard_modules())

@@ -236,6 +236,20 @@ fn arguments_keys_and_sums() {
 }
 
 #[test]
+fn files() {
+    let made = "import os\nos.mkdir('in')\nopen('in/rows.csv', 'w').close()\n";
+    let source = |rest: &str| format!("{made}{rest}");
+    check(&[
+        (Rule::MisspeltFile, &source("open('in/row.csv')\n"), &source("open('in/rows.csv')\n")),
+        (
+            Rule::MisspeltFile,
+            &source("name = 'row.csv'\nopen(os.path.join('in', name))\n"),
+            &source("name = 'rows.csv'\nopen(os.path.join('in', name))\n"),
+        ),
+    ]);
+}
+
+#[test]
 fn without_a_near_match_nothing_is_proposed() {
     let mut bench = Bench::new();
     for source in [

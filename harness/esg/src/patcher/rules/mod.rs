@@ -7,6 +7,7 @@ mod attributes;
 mod brackets;
 mod calls;
 mod concat;
+mod files;
 mod imports;
 mod indent;
 mod keys;
@@ -67,6 +68,8 @@ pub enum Rule {
     MissingSelf,
     /// A key that is nearly one of the mapping.
     MisspeltKey,
+    /// A file that is nearly one in the same directory.
+    MisspeltFile,
     /// A number joined to a string.
     NumberInText,
     /// A word that is nearly one of the language.
@@ -94,6 +97,7 @@ impl fmt::Display for Rule {
             Rule::MissingArgument => "missing argument",
             Rule::MissingSelf => "missing self",
             Rule::MisspeltKey => "misspelt key",
+            Rule::MisspeltFile => "misspelt file",
             Rule::NumberInText => "number joined to text",
             Rule::MisspeltKeyword => "misspelt keyword",
             Rule::ForeignOperator => "operator of another language",
@@ -160,6 +164,7 @@ pub fn propose(source: &str, fault: &Fault) -> Vec<Proposal> {
         "ImportError" => attributes::propose_imported(&scene, &mut found),
         "ModuleNotFoundError" => imports::propose(&scene, &mut found),
         "KeyError" => keys::propose(&scene, &mut found),
+        "FileNotFoundError" => files::propose(&scene, &mut found),
         "TypeError" => {
             calls::propose(&scene, &mut found);
             concat::propose(&scene, &mut found);
