@@ -135,3 +135,30 @@ fn programs_run_in_the_python_that_is_named_or_active() {
     let done = super::Done::of(active.env("VIRTUAL_ENV", &venv).arg(&name).output().unwrap());
     assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
 }
+
+#[test]
+fn programs_run_in_the_directory_of_their_data() {
+    let source = "from pathlib import Path\n\ntext = open(\"row.txt\").read()\n\n\
+                  print(text, Path(__file__).name)\n";
+    let folder = Folder::with("a.py", source, "seven a.py\n");
+    fs::write(folder.path("rows.txt"), "seven").unwrap();
+    let (name, data) = (folder.name("a.py"), folder.0.path().display().to_string());
+    let done = repair(["--yes", &name]);
+    assert_eq!(done.code, Some(1), "without it there is no such file: {}{}", done.out, done.err);
+    let done = repair(["--yes", "--write", "--data", &data, &name]);
+    assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
+    assert!(done.out.contains("line 3, misspelt file"), "{}", done.out);
+    assert_eq!(folder.text("a.py"), source.replace("row.txt", "rows.txt"));
+
+    // To read is not to write, and no patch changes how the directory is entered.
+    fs::write(folder.path("a.py"), "open(\"out.txt\", \"w\").close()\n").unwrap();
+    fs::write(folder.path("a.expected"), "").unwrap();
+    let done = repair(["--yes", "--data", &data, &name]);
+    assert_eq!(done.code, Some(1), "{}{}", done.out, done.err);
+    assert!(!folder.path("out.txt").exists());
+
+    let missing = folder.name("nowhere");
+    let done = repair(["--yes", "--data", &missing, &name]);
+    assert_eq!(done.code, Some(2), "{}{}", done.out, done.err);
+    assert!(done.err.contains("nowhere"), "{}", done.err);
+}

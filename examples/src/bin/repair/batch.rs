@@ -34,6 +34,8 @@ pub(super) struct Batch {
     pub(super) tests: Option<OsString>,
     /// The absolute path of the Python, if it is not one in PATH.
     pub(super) python: Option<OsString>,
+    /// The absolute path of the directory that the programs run in, if they need one.
+    pub(super) data: Option<OsString>,
     /// The model, if one is asked.
     pub(super) model: Option<String>,
     /// Whether the scripts may do whatever the user may do.
@@ -67,7 +69,7 @@ impl Job {
     }
 
     /// Reads the file and the tests: the input of its session.
-    pub(super) fn input(&self, tests: Option<&Path>) -> Result<RepairUpdate, JobError> {
+    pub(super) fn input(&self, batch: &Batch) -> Result<RepairUpdate, JobError> {
         let script = match &self.path {
             Some(path) => load(Path::new(path)).map_err(|error| error.named(&self.name))?,
             None => shipped()
@@ -83,10 +85,18 @@ impl Job {
         };
         let original = document.view(&program);
         let mut checks = Vec::new();
-        if let Some(path) = tests {
+        if let Some(path) = batch.tests.as_ref().map(Path::new) {
             let module = name.file_stem().unwrap_or_default().to_string_lossy();
             let refused = |why| JobError::Tests { path: path.to_owned(), why };
             checks = add_checks(&mut program, &module, &read(path)?).map_err(refused)?;
+        }
+        if let Some(data) = &batch.data {
+            let enter = enter(&data.to_string_lossy(), self.path().as_deref());
+            match document.steps().first() {
+                Some(first) => program.insert_before(first, ENTER, &enter).map_err(refused)?,
+                None => program.push(ENTER, &enter).map_err(refused)?,
+            };
+            checks.push(ENTER.to_owned());
         }
         Ok(Repair::update()
             .name(self.name.clone())
@@ -97,6 +107,20 @@ impl Job {
             .proven(program.versions().len())
             .code(Code::added(&program)))
     }
+}
+
+/// The code step that enters the directory of the data.
+const ENTER: &str = "data";
+
+/// Python that enters a directory, and says which file the program is. It binds no name.
+fn enter(data: &str, file: Option<&Path>) -> String {
+    let text = |text: &str| serde_json::Value::from(text).to_string();
+    let mut source = format!("__import__('os').chdir({})\n", text(data));
+    if let Some(file) = file {
+        let file = text(&file.to_string_lossy());
+        source.push_str(&format!("__import__('builtins').__file__ = {file}\n"));
+    }
+    source
 }
 
 /// Why a file cannot be repaired at all.
@@ -140,9 +164,9 @@ pub(super) async fn save(store: &FileStore, batch: &Batch) -> Result<SessionId, 
             Step::Save => define.run(|_, _| async move { Ok(Batch::update()) }).end(),
         })
         .build()?;
-    let Batch { jobs, rounds, seconds, tests, python, model, mine } = batch.clone();
+    let Batch { jobs, rounds, seconds, tests, python, data, model, mine } = batch.clone();
     let input = Batch::update().jobs(jobs).rounds(rounds).seconds(seconds);
-    let input = input.tests(tests).python(python).model(model).mine(mine);
+    let input = input.tests(tests).python(python).data(data).model(model).mine(mine);
     let agent = harness.agent(AGENT, ()).store(store.clone());
     Ok(agent.run(input, ()).await?.ended()?.session)
 }

@@ -1,13 +1,11 @@
 //! One file, from its first run to its report: one session of the loop.
 
-use std::path::Path;
-
 use harness::inspect::{Phase, SessionsError};
 use harness::prelude::*;
 use harness::{Run, RunError, RunRequest, Sessions};
 use tokio::sync::watch;
 
-use super::batch::{Job, JobError};
+use super::batch::{Batch, Job, JobError};
 use super::console::{Console, Reply};
 use super::report::{FileReport, Standing};
 use super::state::{Approve, Repair, Why};
@@ -21,7 +19,7 @@ pub(super) async fn repair(
     sessions: &Sessions,
     session: &str,
     job: &Job,
-    tests: Option<&Path>,
+    batch: &Batch,
     console: &Console,
 ) -> Result<FileReport, JobError> {
     let (script, request) = match stored(sessions, session).await {
@@ -29,7 +27,7 @@ pub(super) async fn repair(
         Ok(Some((script, _))) => (script, agent.resume(session, Answers::none(), ())),
         Ok(None) => {
             let script = Repair { name: job.name.clone(), ..Repair::default() };
-            (script, agent.run(job.input(tests)?, ()).session(session))
+            (script, agent.run(job.input(batch)?, ()).session(session))
         }
         Err(error) => {
             let script = Repair { name: job.name.clone(), ..Repair::default() };

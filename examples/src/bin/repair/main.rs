@@ -7,7 +7,7 @@
 //! cargo run -p examples --bin repair -- --test test_shop.py shop.py
 //! cargo run -p examples --bin repair -- --model anthropic/claude-sonnet-4-5 analysis.ipynb
 //! cargo run -p examples --bin repair -- --resume ID      # after Ctrl-C, a kill or an open question
-//! cargo run -p examples --bin repair -- --help           # --write, --json, --trust, --rounds, --store
+//! cargo run -p examples --bin repair -- --help           # --write, --json, --data, --python, --trust, ..
 //! ```
 //!
 //! A program runs as code steps of the execution state graph, in a sandbox: a patch of one part runs that

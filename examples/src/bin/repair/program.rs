@@ -60,6 +60,10 @@ pub(crate) struct Options {
     /// 3.11 to 3.13 in PATH. Programs can import what is installed for it
     #[arg(long, value_name = "PATH")]
     pub(crate) python: Option<PathBuf>,
+    /// A directory that programs may read, and in which they run. Without it they run in an empty one. In a
+    /// sandbox they cannot write there
+    #[arg(long, value_name = "DIR", requires = "files")]
+    pub(crate) data: Option<PathBuf>,
     /// The model to ask where no rule knows a patch, such as `anthropic/claude-sonnet-4-5`; its key is read
     /// from the environment
     #[arg(long, value_name = "PROVIDER/MODEL")]
@@ -69,7 +73,7 @@ pub(crate) struct Options {
     pub(crate) trust: Trust,
     /// Resume an earlier start of the program, with its files and settings
     #[arg(long, value_name = "ID")]
-    #[arg(conflicts_with_all = ["files", "rounds", "seconds", "test", "python", "model", "trust"])]
+    #[arg(conflicts_with_all = ["files", "rounds", "seconds", "test", "python", "data", "model", "trust"])]
     pub(crate) resume: Option<String>,
     /// The directory of the store; by default where the system keeps the data of programs
     #[arg(long, value_name = "DIR")]
@@ -150,6 +154,7 @@ async fn begin(open: &OpenStore, options: &Options) -> Result<(SessionId, Batch)
         seconds: options.seconds,
         tests: options.test.as_ref().map(|path| absolute(path).into_os_string()),
         python: python(options).map(|path| absolute(&path).into_os_string()),
+        data: options.data.as_ref().map(|path| absolute(path).into_os_string()),
         model: options.model.clone(),
         mine: options.trust == Trust::Mine,
     };
@@ -174,7 +179,8 @@ fn values(open: &OpenStore, id: &SessionId) -> PathBuf {
 fn prepared(batch: &Batch, values: &Path) -> Result<Harness<Ctx, Repair>, Box<dyn Error>> {
     let trust = if batch.mine { esg::Trust::Mine } else { esg::Trust::Untrusted };
     let python = batch.python.as_ref().map(Path::new);
-    let bench = worker::bench(python, trust, Duration::from_secs(batch.seconds), values)?;
+    let data = batch.data.as_ref().map(Path::new);
+    let bench = worker::bench(python, data, trust, Duration::from_secs(batch.seconds), values)?;
     let model = batch.model.as_deref().map(harness_providers::from_env).transpose()?;
     Ok(repairer(bench, model, batch.rounds)?)
 }
@@ -220,9 +226,8 @@ impl Work {
                 continue;
             }
             let session = batch::script_session(&self.id, place);
-            let tests = self.batch.tests.as_ref().map(Path::new);
-            let repaired =
-                file::repair(&self.agent, &self.sessions, &session, job, tests, console).await;
+            let Self { agent, sessions, batch, .. } = self;
+            let repaired = file::repair(agent, sessions, &session, job, batch, console).await;
             let mut report = match repaired {
                 Ok(report) => report,
                 Err(error) => {

@@ -23,8 +23,10 @@ pub(crate) enum WorkerError {
 
 /// Starts a worker, and makes the bench that begins with it. A part of a program may take as long as `wall`.
 /// Without an interpreter, it is that of the virtual environment which is active, or one in PATH.
+/// Programs can read `data`.
 pub(crate) fn bench(
     python: Option<&Path>,
+    data: Option<&Path>,
     trust: Trust,
     wall: Duration,
     values: &Path,
@@ -33,6 +35,10 @@ pub(crate) fn bench(
     let python = match python {
         Some(python) => CPython::at(python),
         None => CPython::find(),
+    };
+    let python = match data {
+        Some(data) => python.read_only(data),
+        None => python,
     };
     let start = move || python.clone().trust(trust).limits(limits).start();
     let is_sandbox =
