@@ -37,6 +37,13 @@ fn likeness(wrong: &str, name: &str) -> Option<f64> {
         (x, y) => (y, x),
     };
     let distance = strsim::damerau_levenshtein(&a, &b);
+    // Case says what kind of name it is: `field` is a function, `Field` a class.
+    let case = match wrong.chars().next().map(char::is_uppercase)
+        == name.chars().next().map(char::is_uppercase)
+    {
+        true => 0.05,
+        false => 0.0,
+    };
     // One character is most of a short name.
     let allowed = match shorter {
         0..=1 => 0,
@@ -48,7 +55,7 @@ fn likeness(wrong: &str, name: &str) -> Option<f64> {
         let score = 1.0 - distance as f64 / longer as f64;
         // People get the start of a word right.
         let start = if a.chars().next() == b.chars().next() { 0.1 } else { 0.0 };
-        return Some(score + start);
+        return Some(score + start + case);
     }
     // `qty` for `quantity`, and `price` for `unit_price`.
     let shortened = shorter >= 3 && (within(&a, &b) || within(&b, &a));
@@ -101,5 +108,8 @@ mod tests {
     #[test]
     fn the_nearer_scope_wins_among_equals() {
         assert_eq!(nearest("rat", ["rats", "rate"]), ["rats", "rate"]);
+        // Unless the case decides.
+        assert_eq!(nearest("feild", ["Field", "field"]), ["field", "Field"]);
+        assert_eq!(nearest("Feild", ["field", "Field"]), ["Field", "field"]);
     }
 }
