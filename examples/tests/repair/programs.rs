@@ -145,6 +145,7 @@ fn programs_run_in_the_directory_of_their_data() {
     let (name, data) = (folder.name("a.py"), folder.0.path().display().to_string());
     let done = repair(["--yes", &name]);
     assert_eq!(done.code, Some(1), "without it there is no such file: {}{}", done.out, done.err);
+    assert!(done.out.contains("an empty directory (see --data)"), "{}", done.out);
     let done = repair(["--yes", "--write", "--data", &data, &name]);
     assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
     assert!(done.out.contains("line 3, misspelt file"), "{}", done.out);
@@ -161,4 +162,12 @@ fn programs_run_in_the_directory_of_their_data() {
     let done = repair(["--yes", "--data", &missing, &name]);
     assert_eq!(done.code, Some(2), "{}{}", done.out, done.err);
     assert!(done.err.contains("nowhere"), "{}", done.err);
+}
+
+#[test]
+fn an_empty_program_runs_as_it_is() {
+    let folder = Folder::with("a.py", "", "");
+    let done = repair(["--yes", &folder.name("a.py")]);
+    assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
+    assert!(done.out.contains("runs as it is"), "{}", done.out);
 }

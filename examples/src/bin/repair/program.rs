@@ -237,6 +237,12 @@ impl Work {
                     continue;
                 }
             };
+            if batch.data.is_none()
+                && report.repair.lacks_a_file()
+                && let (Standing::NotFixed, Some(why)) = (report.standing, &mut report.why)
+            {
+                why.push_str("; programs run in an empty directory (see --data)");
+            }
             quit = report.repair.has_quit();
             if let (true, Standing::Fixed, Some(path)) =
                 (options.write, report.standing, job.path())

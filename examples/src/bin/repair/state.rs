@@ -198,6 +198,13 @@ impl Repair {
         endings.find(|ending| !ending.is_ok())
     }
 
+    /// Whether it fails because a file is not there, or itself is not known.
+    pub(super) fn lacks_a_file(&self) -> bool {
+        self.fault.as_ref().is_some_and(|At { fault, .. }| {
+            fault.kind == "FileNotFoundError" || fault.facts.name.as_deref() == Some("__file__")
+        })
+    }
+
     /// Whether the person quit.
     pub(super) fn has_quit(&self) -> bool {
         matches!(self.why, Some(Why::Quit))

@@ -27,7 +27,9 @@ pub(super) enum Ran {
 }
 
 pub(super) fn ran(repair: &Repair) -> Ran {
-    match (repair.code.is_ok(), repair.is_right(), &repair.trial) {
+    // A file may be empty.
+    let is_ok = repair.program().is_empty() || repair.code.is_ok();
+    match (is_ok, repair.is_right(), &repair.trial) {
         (true, true, _) => Ran::Works,
         (true, false, Some(_)) => Ran::NoBetter,
         (true, false, None) => Ran::Wrong,
