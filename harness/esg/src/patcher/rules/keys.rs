@@ -39,7 +39,7 @@ pub(super) fn propose(scene: &Scene<'_>, found: &mut Found<'_>) {
     }
 }
 
-/// The only key that begins as this one does, and goes on or ends earlier: `host` for `hostname`.
+/// The only key that is the beginning of this one, or begins with it: `host` for `hostname`.
 fn longer_or_shorter<'a>(key: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let is_part = |short: &str, long: &str| short.len() >= 3 && long.starts_with(short);
     let mut found = known.filter(|one| is_part(one, key) || is_part(key, one));
