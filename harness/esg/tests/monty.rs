@@ -234,6 +234,15 @@ fn limits_hold_and_the_worker_lives() {
 }
 
 #[test]
+fn the_text_of_a_long_value_says_that_it_is_cut() {
+    let mut graph = graph("# %% a\nxs = 'é' * 9000\nys = 'y'");
+    graph.replay().unwrap();
+    let repr = graph.value("xs").unwrap().repr;
+    assert!(repr.starts_with("'éé") && repr.ends_with("é..."), "{repr}");
+    assert_eq!(graph.value("ys").unwrap().repr, "'y'");
+}
+
+#[test]
 fn builtins_that_a_step_binds_do_not_mislead_the_worker() {
     let mut graph = graph(
         "# %% a\nxs = [1]\nid = len\nisinstance = 3\nlist = 4\nValueError = 5\nstr = 6\ndict = 7\n# %% b\nys = xs\n# %% c\nys.append(2)\n# %% d\nn = xs[1] + dict",

@@ -421,7 +421,10 @@ impl Executor for MontyWorker {
             false => return Err(not_live()),
         };
         let mut repr = object.py_repr();
-        repr.truncate(repr.floor_char_boundary(REPR));
+        if repr.len() > REPR {
+            repr.truncate(repr.floor_char_boundary(REPR));
+            repr.push_str("...");
+        }
         Ok(Value { repr, type_name: object.type_name().to_owned(), json: to_json(&object) })
     }
 
