@@ -16,6 +16,9 @@ use crate::semconv::{self, Names};
 
 /// The longest text of an attribute, in bytes.
 const MAX_TEXT: usize = 4096;
+/// What the redaction calls the message of an event, and why a span has failed.
+const MESSAGE: &str = "message";
+const STATUS: &str = "otel.status_description";
 
 pub(crate) type Redact = Arc<dyn Fn(&str, &str) -> Option<String> + Send + Sync>;
 
@@ -23,7 +26,8 @@ pub(crate) type Redact = Arc<dyn Fn(&str, &str) -> Option<String> + Send + Sync>
 /// to another one. Wrap an exporter of your own with it; [`Telemetry`](crate::Telemetry) does so with
 /// its own.
 ///
-/// Spans of other crates keep their names. The text of an attribute is cut at 4 KiB.
+/// Spans of other crates keep their names. The text of an attribute, and the message of an event, is cut at
+/// 4 KiB.
 ///
 /// ```
 /// use harness_otel::{Console, Conventions};
@@ -54,7 +58,11 @@ impl<E: SpanExporter> Conventions<E> {
     }
 
     /// Replaces the text of attributes, of spans of any crate. The function takes the name and the text
-    /// of an attribute, and returns the text to export, or `None` to omit the attribute.
+    /// of an attribute, and returns the text to export, or `None` to omit the attribute. Of an attribute
+    /// with several texts it gets each.
+    ///
+    /// It also gets, as `message`, the messages of the events of other crates, and, as
+    /// `otel.status_description`, what these say of a span that has failed.
     ///
     /// ```
     /// # use harness_otel::{Conventions, Console};
@@ -82,6 +90,7 @@ impl<E: SpanExporter> Conventions<E> {
     }
 
     fn convert(&self, mut span: SpanData) -> SpanData {
+        self.clean_messages(&mut span);
         if let Some(kind) = span.name.strip_prefix("harness.").map(str::to_owned) {
             self.name(&mut span, &kind);
         }
@@ -162,27 +171,76 @@ impl<E: SpanExporter> Conventions<E> {
         }
     }
 
-    fn clean(&self, attributes: &mut Vec<KeyValue>) {
-        attributes.retain_mut(|attribute| {
-            let Value::String(text) = &attribute.value else { return true };
-            let is_content = semconv::CONTENT.contains(&attribute.key.as_str());
-            let most = if is_content { usize::MAX } else { MAX_TEXT };
-            let mut kept = match &self.redact {
-                None if text.as_str().len() <= most => return true,
-                None => text.as_str().to_owned(),
-                Some(redact) => match redact(attribute.key.as_str(), text.as_str()) {
-                    Some(text) => text,
-                    None => return false,
-                },
-            };
-            if kept.len() > most {
-                kept.truncate(kept.floor_char_boundary(most));
-                kept.push('…');
+    /// Redacts what was written for persons: messages of events, and why a span has failed. Those of
+    /// `harness` are names.
+    fn clean_messages(&self, span: &mut SpanData) {
+        for event in &mut span.events.events {
+            // Names that are not made for the event are in the source.
+            let Cow::Owned(message) = &event.name else { continue };
+            if event.attributes.iter().any(is_ours) {
+                continue;
             }
-            attribute.value = Value::String(StringValue::from(kept));
-            true
+            match self.cleaned(MESSAGE, message, MAX_TEXT) {
+                Kept::Whole => {}
+                Kept::Changed(text) => event.name = Cow::Owned(text),
+                Kept::Nothing => event.name = Cow::Borrowed("event"),
+            }
+        }
+        if let Status::Error { description } = &span.status {
+            match self.cleaned(STATUS, description, MAX_TEXT) {
+                Kept::Whole => {}
+                Kept::Changed(text) => span.status = Status::error(text),
+                Kept::Nothing => span.status = Status::error(""),
+            }
+        }
+    }
+
+    fn clean(&self, attributes: &mut Vec<KeyValue>) {
+        attributes.retain_mut(|KeyValue { key, value, .. }| {
+            let is_content = semconv::CONTENT.contains(&key.as_str());
+            let most = if is_content { usize::MAX } else { MAX_TEXT };
+            let clean = |text: &mut StringValue| {
+                match self.cleaned(key.as_str(), text.as_str(), most) {
+                    Kept::Whole => {}
+                    Kept::Changed(kept) => *text = kept.into(),
+                    Kept::Nothing => return false,
+                }
+                true
+            };
+            match value {
+                Value::String(text) => clean(text),
+                Value::Array(Array::String(texts)) => {
+                    texts.retain_mut(clean);
+                    true
+                }
+                _ => true,
+            }
         });
     }
+
+    /// What is exported of a text: at most so many bytes.
+    fn cleaned(&self, name: &str, text: &str, most: usize) -> Kept {
+        let mut kept = match &self.redact {
+            None if text.len() <= most => return Kept::Whole,
+            None => text.to_owned(),
+            Some(redact) => match redact(name, text) {
+                Some(text) => text,
+                None => return Kept::Nothing,
+            },
+        };
+        if kept.len() > most {
+            kept.truncate(kept.floor_char_boundary(most));
+            kept.push('…');
+        }
+        Kept::Changed(kept)
+    }
+}
+
+/// What is exported of a text.
+enum Kept {
+    Whole,
+    Changed(String),
+    Nothing,
 }
 
 fn is_ours(attribute: &KeyValue) -> bool {

@@ -149,3 +149,15 @@ impl SpanProcessor for Queue {
         self.batches.set_resource(resource);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of the second in which all spans of a settled run are to be with the receiver, they wait for at most
+    /// a half: the rest is left for the way there.
+    #[test]
+    fn spans_wait_for_half_a_second_at_most() {
+        assert!(2 * DELAY <= Duration::from_secs(1), "{DELAY:?}");
+    }
+}

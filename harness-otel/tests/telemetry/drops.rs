@@ -96,6 +96,34 @@ fn spans_that_wait_are_bounded_and_the_others_counted() {
     assert_eq!(log.lines().count(), 1, "{log}");
 }
 
+const UNFLUSHED: &str = "HARNESS_OTEL_UNFLUSHED";
+
+/// The process of the test below.
+#[test]
+fn exports_what_it_does_not_flush() {
+    if std::env::var_os(UNFLUSHED).is_none() {
+        return;
+    }
+    let gate = Gate::open();
+    let telemetry = spans(Telemetry::builder("test").spans(gate.clone()), 3);
+    gate.wait(|passed| passed.spans == 3);
+    drop(telemetry);
+}
+
+/// Whatever the variables of the SDK say: with these it would wait for a day, or for a thousand spans.
+#[test]
+fn spans_are_exported_by_themselves_after_the_delay_of_this_crate() {
+    let alone = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "drops::exports_what_it_does_not_flush"])
+        .env(UNFLUSHED, "1")
+        .env("OTEL_BSP_SCHEDULE_DELAY", "86400000")
+        .env("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "1000")
+        .output()
+        .unwrap();
+    assert!(alone.status.success(), "{alone:?}");
+    assert!(String::from_utf8_lossy(&alone.stdout).contains("1 passed"), "{alone:?}");
+}
+
 #[tokio::test]
 async fn shutdown_fails_if_something_that_was_left_is_lost() {
     let gate = Gate::open();

@@ -47,6 +47,38 @@ async fn text_is_redacted_and_cut() {
     assert_eq!(texts[1], format!("{}…", "é".repeat(2_048)));
 }
 
+/// What other crates say in a span of a step: as an event, and as the reason why it has failed.
+#[tokio::test]
+async fn messages_and_causes_are_redacted_and_cut() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("the outer canary")]
+    struct Outer(#[source] std::io::Error);
+
+    let traced = Traced::of(|builder| {
+        builder.redact(|_, text| (text != "omit it").then(|| text.replace("canary", "***")))
+    });
+    let agent = only("bot", |_, _| async move {
+        tracing::info_span!("query").in_scope(|| {
+            let error = Outer(std::io::Error::other("the inner canary"));
+            let error: &(dyn std::error::Error + 'static) = &error;
+            tracing::warn!(cause = error, "a canary says {}", "é".repeat(5_000));
+            tracing::info!("omit it");
+            tracing::error!(error = "why the canary died");
+        });
+        line("done")
+    });
+    agent.run(Doc::update(), ()).await.unwrap().ended().unwrap();
+    let spans = traced.spans();
+    let query = spans.iter().find(|span| span.name == "query").unwrap();
+    let names: Vec<&str> = query.events.iter().map(|event| &*event.name).collect();
+    assert!(names[0].starts_with("a *** says é") && names[0].ends_with('…'), "{names:?}");
+    assert!(names[0].len() < 4_200, "{}", names[0].len());
+    assert_eq!(names[1], "event");
+    let said = format!("{query:?}");
+    assert!(said.contains("the inner ***") && said.contains("the outer ***"), "{said}");
+    assert!(said.contains("why the *** died") && !said.contains("canary"), "{said}");
+}
+
 #[derive(Debug)]
 struct Down(Arc<AtomicUsize>);
 

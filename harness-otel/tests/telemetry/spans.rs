@@ -10,6 +10,7 @@ use harness::llm::{
 use harness::prelude::*;
 use harness::store::MemoryStore;
 use harness_otel::Builder;
+use harness_store::FileStore;
 use opentelemetry::trace::TraceId;
 
 use crate::rig::{Doc, Traced, asking, line, only};
@@ -117,6 +118,42 @@ async fn a_run_that_resumes_a_session_links_to_the_run_before() {
     let answers = Answers::json(waiting.questions[0].id.clone(), true.into());
     // An agent of another process has nothing but the store.
     let resumed = asking().store(store).resume("s", answers, ()).await.unwrap();
+    resumed.ended().unwrap();
+    insta::assert_snapshot!(traced.tree());
+}
+
+const LOST: &str = "HARNESS_OTEL_LOST";
+
+/// The process of the test below.
+#[tokio::test]
+async fn aborts_in_a_step() {
+    let Ok(folder) = std::env::var(LOST) else { return };
+    let _traced = Traced::new();
+    let agent = only("bot", |_, cx: Cx<()>| async move {
+        cx.once("known", async || Ok(())).await?;
+        std::process::abort()
+    });
+    let store = FileStore::open(folder).await.unwrap();
+    agent.store(store).run(Doc::update(), ()).session("s").await.unwrap();
+}
+
+/// Nothing of the run was exported, but the session keeps where it was.
+#[tokio::test]
+async fn a_run_that_recovers_a_session_links_to_the_run_that_was_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let lost = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "spans::aborts_in_a_step"])
+        .env(LOST, folder.path())
+        .output()
+        .unwrap();
+    assert!(!lost.status.success(), "{lost:?}");
+    let traced = Traced::new();
+    let store = FileStore::open(folder.path()).await.unwrap();
+    let agent = only("bot", |_, cx: Cx<()>| async move {
+        cx.once("known", async || Err::<(), _>(StepError::fatal("it happened before"))).await?;
+        line("done")
+    });
+    let resumed = agent.store(store).resume("s", Answers::none(), ()).await.unwrap();
     resumed.ended().unwrap();
     insta::assert_snapshot!(traced.tree());
 }
