@@ -43,6 +43,40 @@ fn slots(model: impl Llm) -> <Ctx as Context>::Runtime {
     Ctx::runtime().model(Arc::new(model)).build()
 }
 
+/// A model whose replies come from a cache.
+struct FromCache(Scripted);
+
+#[harness::async_trait]
+impl Llm for FromCache {
+    fn id(&self) -> ModelId {
+        self.0.id()
+    }
+
+    async fn complete(&self, request: Request<'_>, cx: &CallCx) -> Result<Reply, LlmError> {
+        Ok(self.0.complete(request, cx).await?.as_cached())
+    }
+}
+
+/// The event by itself says what a call has cost, or that it cost nothing.
+#[tokio::test]
+async fn the_end_of_a_call_has_its_cost_and_whether_it_was_cached() {
+    let line = || say("yes").usage(Usage::tokens(3, 4)).cost_micros(250);
+    let ends = async |model: Arc<dyn Llm>| {
+        let seen = Recorder::default();
+        let agent = thinker().observe(seen.clone());
+        let slots = Ctx::runtime().model(model).build();
+        agent.run(Log::update(), slots).await.unwrap().ended().unwrap();
+        let ended = |it: &&observe::Event| matches!(it.kind, EventKind::CallEnded { .. });
+        serde_json::json!(seen.events().iter().find(ended).unwrap())
+    };
+    let called = ends(Arc::new(Scripted::new([line()]))).await;
+    assert_eq!(called["spent"]["cost_micros"], 250, "{called}");
+    assert_eq!(called.get("cached"), None, "{called}");
+    let cached = ends(Arc::new(FromCache(Scripted::new([line()])))).await;
+    assert_eq!(cached["cached"], true, "{cached}");
+    assert_eq!((&cached["model"], &cached["step"]), (&called["model"], &"Think".into()));
+}
+
 async fn think(_: View<Log>, cx: Cx<Ctx>) -> StepResult<Log> {
     let reply = cx.llm(&cx.model).complete(&talk(), &ToolSet::default()).await?;
     Ok(Log::update().lines([reply.text().unwrap_or_default()]))
