@@ -1,5 +1,6 @@
 //! The entries of a log as HTML, each with the time and the changes of it.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use maud::{Markup, html};
@@ -7,12 +8,14 @@ use maud::{Markup, html};
 use super::difference::diff_line;
 use super::words::{duration, many, moment, spent, visible};
 use super::{Report, StateChange, TimelineEntry};
+use crate::id::Seq;
 
 /// A pause between two entries that is shown.
 const PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) fn timeline(report: &Report, entries: Option<&str>) -> Markup {
     let longest = report.timeline.iter().filter_map(|entry| entry.active).max();
+    let failures: BTreeSet<Seq> = report.failures.iter().map(|failed| failed.seq).collect();
     let before = std::iter::once(None).chain(report.timeline.iter().map(Some));
     html! {
         section class="panel" aria-labelledby="h-timeline" {
@@ -24,7 +27,7 @@ pub(super) fn timeline(report: &Report, entries: Option<&str>) -> Markup {
                 @if let Some(pause) = pause(before, entry) {
                     li class="pause soft small" { "nothing ran for " (duration(pause)) }
                 }
-                (line(entry, longest.unwrap_or_default(), entries))
+                (line(entry, tone(entry, &failures), longest.unwrap_or_default(), entries))
             } }
         }
     }
@@ -37,9 +40,25 @@ fn pause(before: Option<&TimelineEntry>, entry: &TimelineEntry) -> Option<Durati
     Some(pause).filter(|pause| *pause >= PAUSE)
 }
 
-fn line(entry: &TimelineEntry, longest: Duration, entries: Option<&str>) -> Markup {
+/// The looks of an entry. Its words say the same.
+fn tone(entry: &TimelineEntry, failures: &BTreeSet<Seq>) -> Option<&'static str> {
+    match &*entry.kind {
+        _ if failures.contains(&entry.seq) => Some("bad"),
+        "commit" | "resolve" => Some("good"),
+        "ask" => Some("open"),
+        "open" | "run" | "edit" => Some("begins"),
+        _ => None,
+    }
+}
+
+fn line(
+    entry: &TimelineEntry,
+    tone: Option<&str>,
+    longest: Duration,
+    entries: Option<&str>,
+) -> Markup {
     html! {
-        li id={ "e" (entry.seq) } {
+        li id={ "e" (entry.seq) } class=[tone] {
             @match entries {
                 Some(entries) => a href={ (entries) (entry.seq) } { (entry.seq) },
                 None => span class="soft" { (entry.seq) },
