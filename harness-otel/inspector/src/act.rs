@@ -8,7 +8,6 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::LOCATION;
 use axum::response::{IntoResponse, Response};
-use harness::state::{Op, Segment};
 use harness::{AnswerError, Answers, Seq};
 use serde_json::Value;
 
@@ -22,12 +21,18 @@ use crate::session::{Unread, rendered};
 /// The fields of a form.
 pub(crate) type Sent = HashMap<String, String>;
 
+/// Checks that writing is allowed.
+pub(crate) fn writes(shared: &Shared) -> Result<(), Problem> {
+    if shared.answers {
+        return Ok(());
+    }
+    let why = "This inspector only reads. Start it with answers allowed.";
+    Err(Problem::new(StatusCode::FORBIDDEN, "Read-only", why))
+}
+
 /// Checks that writing is allowed, and that the form is one of this inspector's.
 pub(crate) fn permit(shared: &Shared, sent: &Sent) -> Result<(), Problem> {
-    if !shared.answers {
-        let why = "This inspector only reads. Start it with answers allowed.";
-        return Err(Problem::new(StatusCode::FORBIDDEN, "Read-only", why));
-    }
+    writes(shared)?;
     let token = sent.get("token").map(String::as_str).unwrap_or_default();
     if !is_same(token, &shared.form_token) {
         let why =
@@ -107,19 +112,6 @@ pub(crate) async fn fork(
     let to = field(&sent, "to")?;
     shared.sessions.fork(field(&sent, "id")?, number(&sent, "seq")?, to).await?;
     Ok(back(to, "forked"))
-}
-
-pub(crate) async fn edit(
-    State(shared): State<Arc<Shared>>,
-    Form(sent): Form<Sent>,
-) -> Result<Response, Problem> {
-    permit(&shared, &sent)?;
-    let (id, by, why) = (field(&sent, "id")?, field(&sent, "by")?, field(&sent, "why")?);
-    let name = field(&sent, "field")?.to_owned();
-    let path = [Segment::Key(name.into())].into_iter().collect();
-    let ops = vec![Op::Set { path, value: json(&sent, "value")? }];
-    shared.sessions.edit_json(id, number(&sent, "head")?, ops, by, why).await?;
-    Ok(back(id, "edited"))
 }
 
 pub(crate) async fn input(

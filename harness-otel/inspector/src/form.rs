@@ -171,7 +171,7 @@ impl Form<'_> {
             Shape::OneOf(values) => self.one_of(values, place, label, (required, needed), hint),
             Shape::Text => html! { div {
                 label for=(id) { (visible(label)) (optional) } (hint)
-                textarea id=(id) name=(place) rows="2" dir="auto" required[needed && !may_be_empty(schema, self.root)] {
+                textarea class="words" id=(id) name=(place) rows="2" dir="auto" required[needed && !may_be_empty(schema, self.root)] {
                     (self.sent(place).or(suggested.and_then(Value::as_str)).unwrap_or_default())
                 }
             } },

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::Form;
-use axum::extract::{Request, State};
+use axum::extract::{Query, Request, State};
 use axum::http::header::{
     AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, COOKIE, HOST, HeaderName, LOCATION,
     ORIGIN, REFERRER_POLICY, SET_COOKIE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
@@ -18,8 +18,11 @@ use subtle::ConstantTimeEq as _;
 use crate::Shared;
 use crate::page::{Tab, page};
 use crate::problem::Problem;
+use crate::query::with;
 
 const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const OPENER: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+const RESOURCE: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
 const COOKIE_NAME: &str = "harness_inspector";
 
 /// Only the inspector's own files run, and only its own forms are sent.
@@ -41,6 +44,9 @@ pub(crate) async fn guard(
     set(CONTENT_SECURITY_POLICY, POLICY);
     set(X_CONTENT_TYPE_OPTIONS, "nosniff");
     set(X_FRAME_OPTIONS, "DENY");
+    // No page of another site keeps a window of it, or loads a part of it.
+    set(OPENER, "same-origin");
+    set(RESOURCE, "same-origin");
     // Without any referrer, browsers send no origin either.
     set(REFERRER_POLICY, "same-origin");
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
@@ -69,7 +75,12 @@ fn refused(shared: &Shared, request: &Request) -> Option<Response> {
         return None;
     }
     if request.method() == Method::GET && path != "/session/events" {
-        return Some((StatusCode::SEE_OTHER, [(LOCATION, "/login")]).into_response());
+        let asked = request.uri().path_and_query().map_or("/", |it| it.as_str());
+        let login = match asked {
+            "/" => "/login".to_owned(),
+            asked => with("/login", &[("to", asked)]),
+        };
+        return Some((StatusCode::SEE_OTHER, [(LOCATION, login)]).into_response());
     }
     let why = "Give the token of this inspector first.";
     Some(Problem::new(StatusCode::UNAUTHORIZED, "Not signed in", why).into_response())
@@ -117,17 +128,35 @@ fn is_known(shared: &Shared, headers: &HeaderMap) -> bool {
     })
 }
 
-/// Where a user gives the token.
-pub(crate) async fn login_page(State(shared): State<Arc<Shared>>) -> Response {
-    sign_in(&shared, None).into_response()
+/// What a user wants to see once signed in.
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+pub(crate) struct Wanted {
+    to: String,
 }
 
-fn sign_in(shared: &Shared, problem: Option<&str>) -> Response {
+/// A page of this inspector, and not of a site that a link wants to lead to.
+fn own_page(to: &str) -> &str {
+    let is_own = to.starts_with("/session?") || to.starts_with("/session/") || to == "/waiting";
+    let is_plain = to.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    if is_own && is_plain { to } else { "/" }
+}
+
+/// Where a user gives the token.
+pub(crate) async fn login_page(
+    State(shared): State<Arc<Shared>>,
+    Query(Wanted { to }): Query<Wanted>,
+) -> Response {
+    sign_in(&shared, own_page(&to), None).into_response()
+}
+
+fn sign_in(shared: &Shared, to: &str, problem: Option<&str>) -> Response {
     let body = html! {
         header class="title" { h1 { "Sign in" } }
         section class="panel narrow" {
             @if let Some(problem) = problem { p class="notice bad" role="alert" { (problem) } }
             form method="post" action="/login" {
+                input type="hidden" name="to" value=(to);
                 label for="token" { "Token" }
                 input id="token" name="token" type="password" required autocomplete="current-password";
                 button type="submit" { "Sign in" }
@@ -140,21 +169,24 @@ fn sign_in(shared: &Shared, problem: Option<&str>) -> Response {
 #[derive(serde::Deserialize)]
 pub(crate) struct Login {
     token: String,
+    #[serde(default)]
+    to: String,
 }
 
 pub(crate) async fn login(
     State(shared): State<Arc<Shared>>,
-    Form(Login { token: given }): Form<Login>,
+    Form(Login { token: given, to }): Form<Login>,
 ) -> Response {
+    let to = own_page(&to);
     let Some(token) = &shared.token else {
-        return (StatusCode::SEE_OTHER, [(LOCATION, "/")]).into_response();
+        return (StatusCode::SEE_OTHER, [(LOCATION, to)]).into_response();
     };
     if !is_same(&given, token) {
-        let mut response = sign_in(&shared, Some("This is not the token."));
+        let mut response = sign_in(&shared, to, Some("This is not the token."));
         *response.status_mut() = StatusCode::UNAUTHORIZED;
         return response;
     }
     let cookie = format!("{COOKIE_NAME}={}; HttpOnly; SameSite=Strict; Path=/", shared.cookie);
-    let headers = [(LOCATION, "/".to_owned()), (SET_COOKIE, cookie)];
+    let headers = [(LOCATION, to.to_owned()), (SET_COOKIE, cookie)];
     (StatusCode::SEE_OTHER, headers).into_response()
 }

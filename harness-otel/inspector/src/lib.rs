@@ -39,6 +39,7 @@
 mod act;
 #[cfg(feature = "code")]
 mod code;
+mod edit;
 mod form;
 mod guard;
 mod list;
@@ -49,6 +50,7 @@ mod query;
 mod read;
 mod session;
 mod state;
+mod waiting;
 
 use std::io;
 use std::net::SocketAddr;
@@ -109,11 +111,14 @@ impl Inspector {
     /// Listens on an address; port 0 takes a free one.
     ///
     /// # Errors
-    /// Other machines reach the address, and the inspector has no token; the address cannot be listened
-    /// on.
+    /// Other machines reach the address, and the inspector has no token; its token is empty; the address
+    /// cannot be listened on.
     pub async fn bind(self, address: SocketAddr) -> Result<Serving, BindError> {
         if !address.ip().is_loopback() && self.token.as_ref().is_none_or(String::is_empty) {
             return Err(BindError::NeedsToken(address));
+        }
+        if self.token.as_ref().is_some_and(String::is_empty) {
+            return Err(BindError::EmptyToken);
         }
         let listener = TcpListener::bind(address)
             .await
@@ -141,7 +146,7 @@ impl Inspector {
             .route("/session/version/back", post(code::roll_back));
         router
             .route("/", get(list::sessions))
-            .route("/waiting", get(list::waiting))
+            .route("/waiting", get(waiting::waiting))
             .route("/session", get(session::show))
             .route("/session/events", get(live::events))
             .route("/session/state", get(state::show))
@@ -149,7 +154,7 @@ impl Inspector {
             .route("/session/answer", post(act::answer))
             .route("/session/stop", post(act::stop))
             .route("/session/fork", post(act::fork))
-            .route("/session/edit", post(act::edit))
+            .route("/session/edit", get(edit::show).post(edit::edit))
             .route("/session/input", post(act::input))
             .route("/login", get(guard::login_page).post(guard::login))
             .route("/style.css", get(page::style))
@@ -200,6 +205,9 @@ pub enum BindError {
         "other machines reach {0}, and the inspector has no token (give it one, or listen on 127.0.0.1)"
     )]
     NeedsToken(SocketAddr),
+    /// The token is empty, as a variable is that was not set.
+    #[error("the token of the inspector is empty (set one, or start it without)")]
+    EmptyToken,
     /// The address cannot be listened on.
     #[error("failed to listen on {address}: {cause}")]
     #[non_exhaustive]

@@ -1,10 +1,9 @@
-//! Lists: sessions, and what waits for a person.
+//! The list of sessions, and what lists have in common.
 
 use std::sync::Arc;
 
 use axum::extract::{Query, State};
-use axum::http::StatusCode;
-use axum::response::{Html, IntoResponse, Response};
+use axum::response::Html;
 use harness::id::AgentId;
 use harness::inspect::report::visible;
 use harness::inspect::{Filter, Phase, SessionPage, SessionRow};
@@ -16,8 +15,11 @@ use crate::page::{PHASES, Tab, badge, name, page, since};
 use crate::problem::Problem;
 use crate::query::{hex, session, unhex, with};
 
-/// The sessions of a page.
-const ROWS: u32 = 50;
+/// The rows of a page.
+pub(crate) const ROWS: u32 = 50;
+
+const HINT: &str = "The beginning of an id finds sessions, in upper and lower case as they are written. \
+    An agent is found by its whole name.";
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -26,11 +28,13 @@ pub(crate) struct Search {
     id: String,
     agent: String,
     phase: String,
+    /// How long a question waits at least.
+    pub(crate) waited: String,
     after: String,
 }
 
 impl Search {
-    fn filter(&self) -> Filter {
+    pub(crate) fn filter(&self) -> Filter {
         let mut filter = Filter::sessions();
         if !self.agent.trim().is_empty() {
             filter = filter.agent(AgentId::new(self.agent.trim()));
@@ -45,9 +49,35 @@ impl Search {
         PHASES.into_iter().find(|phase| name(*phase) == self.phase)
     }
 
+    /// The key after which the page begins.
+    pub(crate) fn after(&self) -> Result<Option<Vec<u8>>, Problem> {
+        match &*self.after {
+            "" => Ok(None),
+            after => match unhex(after) {
+                Some(after) => Ok(Some(after)),
+                None => Err(Problem::bad("The page is none of this list.")),
+            },
+        }
+    }
+
     fn next(&self, path: &str, after: &[u8]) -> String {
-        let (id, agent, phase, after) = (&*self.id, &*self.agent, &*self.phase, &*hex(after));
-        with(path, &[("id", id), ("agent", agent), ("phase", phase), ("after", after)])
+        let after = &*hex(after);
+        let all = [
+            ("id", &*self.id),
+            ("agent", &self.agent),
+            ("phase", &self.phase),
+            ("waited", &self.waited),
+            ("after", after),
+        ];
+        let given: Vec<_> = all.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+        match given.is_empty() {
+            true => path.to_owned(),
+            false => with(path, &given),
+        }
+    }
+
+    fn is_narrowed(&self) -> bool {
+        [&self.id, &self.agent, &self.phase, &self.waited].iter().any(|it| !it.trim().is_empty())
     }
 }
 
@@ -56,10 +86,7 @@ pub(crate) async fn sessions(
     Query(search): Query<Search>,
 ) -> Result<Html<String>, Problem> {
     let prefix = search.id.trim().to_owned();
-    let after = match &*search.after {
-        "" => before(&prefix),
-        after => Some(unhex(after).ok_or_else(|| Problem::bad("The page is none of this list."))?),
-    };
+    let after = search.after()?.or_else(|| before(&prefix));
     let found = shared.sessions.list(&search.filter(), after.as_deref(), ROWS).await?;
     let SessionPage { rows, next, .. } = found;
     let matching = |row: &SessionRow| row.session.as_str().starts_with(&*prefix);
@@ -75,10 +102,10 @@ pub(crate) async fn sessions(
     let rows: Vec<_> = rows.into_iter().filter(matching).collect();
     let body = html! {
         header class="title" { h1 { "Sessions" } }
-        (form("/", &search))
+        (form("/", &search, fields(&search), HINT))
         section class="panel" aria-label="Sessions" {
             @if rows.is_empty() {
-                p class="empty" { "No session matches." }
+                (empty(&search, "The store has no sessions.", "No session matches."))
             } @else {
                 div class="scroll" { table class="rows" {
                     thead { tr {
@@ -115,34 +142,42 @@ fn row(row: &SessionRow) -> Markup {
     } }
 }
 
-fn form(path: &str, search: &Search) -> Markup {
+/// The form of a search, with the fields of its list.
+pub(crate) fn form(path: &str, search: &Search, own: Markup, hint: &str) -> Markup {
     html! {
         form class="search" method="get" action=(path) role="search" {
-            @if path == "/" {
-                div { label for="id" { "Session begins with" }
-                    input id="id" type="search" name="id" value=(visible(&search.id)) spellcheck="false"; }
-            }
+            (own)
             div { label for="agent" { "Agent" }
                 input id="agent" type="search" name="agent" value=(visible(&search.agent)) spellcheck="false"; }
-            @if path == "/" {
-                div { label for="phase" { "Phase" }
-                    select id="phase" name="phase" {
-                        option value="" { "any" }
-                        @for phase in PHASES {
-                            option value=(name(phase)) selected[search.phase() == Some(phase)] { (name(phase)) }
-                        }
-                    } }
-            }
             button type="submit" { "Search" }
-            p class="hint" {
-                @if path == "/" { "The beginning of an id finds sessions, in upper and lower case as they are written. " }
-                "An agent is found by its whole name."
-            }
+            @if search.is_narrowed() { a class="button quiet" href=(path) { "Clear" } }
+            p class="hint" { (hint) }
         }
     }
 }
 
-fn pager(path: &str, search: &Search, count: usize, next: Option<&[u8]>) -> Markup {
+fn fields(search: &Search) -> Markup {
+    html! {
+        div { label for="id" { "Session begins with" }
+            input id="id" type="search" name="id" value=(visible(&search.id)) spellcheck="false"; }
+        div { label for="phase" { "Phase" }
+            select id="phase" name="phase" {
+                option value="" { "any" }
+                @for phase in PHASES {
+                    option value=(name(phase)) selected[search.phase() == Some(phase)] { (name(phase)) }
+                }
+            } }
+    }
+}
+
+/// What stands in place of rows.
+pub(crate) fn empty(search: &Search, nothing: &str, no_match: &str) -> Markup {
+    html! { p class="empty" {
+        @if search.is_narrowed() { (no_match) } @else { (nothing) }
+    } }
+}
+
+pub(crate) fn pager(path: &str, search: &Search, count: usize, next: Option<&[u8]>) -> Markup {
     html! {
         nav class="pager" aria-label="Pages of the list" {
             span { (count) " on this page" }
@@ -150,44 +185,4 @@ fn pager(path: &str, search: &Search, count: usize, next: Option<&[u8]>) -> Mark
             @if let Some(next) = next { a rel="next" href=(search.next(path, next)) { "Next page" } }
         }
     }
-}
-
-pub(crate) async fn waiting(
-    State(shared): State<Arc<Shared>>,
-    Query(search): Query<Search>,
-) -> Result<Response, Problem> {
-    let after = match &*search.after {
-        "" => None,
-        after => Some(unhex(after).ok_or_else(|| Problem::bad("The page is none of this list."))?),
-    };
-    let found = shared.sessions.list_interrupts(&search.filter(), after.as_deref(), ROWS).await?;
-    let body = html! {
-        header class="title" { h1 { "Waiting for a person" } }
-        (form("/waiting", &search))
-        @for (id, error) in &found.unreadable {
-            p class="notice bad" { (visible(id.as_str())) ": " (visible(&error.to_string())) }
-        }
-        section class="panel" aria-label="Open questions" {
-            @if found.rows.is_empty() {
-                p class="empty" { "Nothing waits for a person." }
-            } @else {
-                div class="scroll" { table class="rows" {
-                    thead { tr {
-                        th scope="col" { "Session" } th scope="col" { "Question" } th scope="col" { "Agent" }
-                        th scope="col" { "Step" } th scope="col" { "Waiting since" } th scope="col" { "Expires" }
-                    } }
-                    tbody { @for row in &found.rows { tr {
-                        td { a href={ (session(row.session.as_str())) "#ask" } { bdi { (visible(row.session.as_str())) } } }
-                        td class="wrap" { (visible(&row.interrupt.name)) }
-                        td class="wrap" { (visible(row.agent.as_str())) }
-                        td class="wrap" { (visible(&row.interrupt.step)) }
-                        td class="soft" { (since(row.since)) }
-                        td class="soft" { @if let Some(expires) = row.expires { (expires) } @else { "never" } }
-                    } } }
-                } }
-            }
-            (pager("/waiting", &search, found.rows.len(), found.next.as_deref()))
-        }
-    };
-    Ok((StatusCode::OK, page(&shared, "Waiting", Tab::Waiting, body)).into_response())
 }

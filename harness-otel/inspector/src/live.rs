@@ -17,6 +17,8 @@ use crate::session::Id;
 
 /// How often the head of a log is read. Stores do not say when a log grows.
 const EVERY: Duration = Duration::from_millis(75);
+/// How often it is tried while the store does not answer, or has no such session.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// What a page shows of a session, as far as an event compares it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,12 +39,14 @@ pub(crate) async fn events(
         let mut seen: Option<Seen> = before;
         loop {
             let page = shared.store.read(&session, ReadRequest::summary()).await;
-            if let Ok(Some(page)) = page {
-                let now = Seen { head: page.head, inbox: page.inbox, held: page.holder.is_some() };
-                if seen.replace(now) != Some(now) {
-                    let event = Event::default().event("head").data(now.head.to_string());
-                    return Some((Ok(event), (shared, session, seen)));
-                }
+            let Ok(Some(page)) = page else {
+                tokio::time::sleep(AGAIN).await;
+                continue;
+            };
+            let now = Seen { head: page.head, inbox: page.inbox, held: page.holder.is_some() };
+            if seen.replace(now) != Some(now) {
+                let event = Event::default().event("head").data(now.head.to_string());
+                return Some((Ok(event), (shared, session, seen)));
             }
             tokio::time::sleep(EVERY).await;
         }

@@ -67,6 +67,14 @@ impl From<SessionsError> for Problem {
     }
 }
 
+impl From<StoreError> for Problem {
+    /// Of what only reads.
+    fn from(error: StoreError) -> Self {
+        let why = format!("{error}. Try again in a moment.");
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "The store does not answer", why)
+    }
+}
+
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let body = html! {

@@ -218,11 +218,14 @@ fn children(report: &Report) -> Markup {
     } }
 }
 
+/// The most fields that are named.
+const MOST_NAMES: usize = 12;
+
 /// What a user can do with a session, beside answering.
 fn operate(shared: &Shared, report: &Report) -> Markup {
     let status = &report.status;
     let id = status.session.as_str();
-    let names = report.state.as_object().into_iter().flat_map(|it| it.keys());
+    let names = || report.state.as_object().into_iter().flat_map(|it| it.keys());
     html! {
         section class="panel" aria-labelledby="h-operate" {
             h2 id="h-operate" { "Operate" }
@@ -237,7 +240,12 @@ fn operate(shared: &Shared, report: &Report) -> Markup {
                     form method="post" action="/session/input" {
                         (hidden(shared, id))
                         div { label for="input" { "The update of the state, as JSON" }
-                            textarea id="input" name="update" rows="4" required spellcheck="false" {} }
+                            textarea id="input" name="update" rows="4" required spellcheck="false" {}
+                            p class="hint" { "An object with some of the fields "
+                                @for (at, name) in names().take(MOST_NAMES).enumerate() {
+                                    @if at > 0 { ", " } code { (visible(name)) } }
+                                @if names().count() > MOST_NAMES { " and others" }
+                                ", each with what its reducer takes. It begins the next turn, once this one is over." } }
                         div { button type="submit" { "Queue" } }
                     }
                 }
@@ -248,26 +256,20 @@ fn operate(shared: &Shared, report: &Report) -> Markup {
                             div { label for="seq" { "After the entry" }
                                 input id="seq" type="number" min="1" name="seq" value=(status.head) required; }
                             div { label for="to" { "Id of the fork" }
-                                input id="to" type="text" name="to" required spellcheck="false"; }
+                                input id="to" type="text" name="to" value={ (id) "-fork" } required spellcheck="false"; }
                         }
                         div { button type="submit" { "Fork" } }
                     }
                 }
                 @if !matches!(status.phase, Phase::Running) {
                     details { summary { "Correct the state" }
-                        form method="post" action="/session/edit" {
-                            (hidden(shared, id))
-                            input type="hidden" name="head" value=(status.head);
+                        form method="get" action="/session/edit" {
+                            input type="hidden" name="id" value=(id);
                             div { label for="field" { "Field" }
                                 select id="field" name="field" required {
-                                    @for name in names { option value=(name) { (visible(name)) } }
+                                    @for name in names() { option value=(name) { (visible(name)) } }
                                 } }
-                            div { label for="value" { "New value, as JSON" }
-                                textarea id="value" name="value" rows="4" required spellcheck="false" {} }
-                            div { label for="why" { "Reason" }
-                                input id="why" type="text" name="why" required; }
-                            (by(shared, "edit", None))
-                            div { button type="submit" { "Correct" } }
+                            div { button class="quiet" type="submit" { "Show its value" } }
                         }
                     }
                 }

@@ -48,7 +48,13 @@ pub(crate) async fn show(
         nav class="pager" aria-label="Entries" {
             @if before.is_some() { a rel="prev" href=(query::state(&id, Seq(seq.0 - 1))) { "Entry before" } }
             @if seq < history.head { a rel="next" href=(query::state(&id, Seq(seq.0 + 1))) { "Entry after" } }
-            span { "of " (history.head) }
+            form class="goto" method="get" action="/session/state" {
+                input type="hidden" name="id" value=(id);
+                label for="seq" { "Entry" }
+                input id="seq" type="number" name="seq" min="1" max=(history.head) value=(seq) required;
+                span { "of " (history.head) }
+                button class="quiet" type="submit" { "Show" }
+            }
         }
         @for (at, entry) in &history.entries {
             p class="wrap" { strong { (entry.change.name()) } " " (visible(&describe(entry)))

@@ -9,6 +9,8 @@
 mod coded;
 #[path = "browser/driver.rs"]
 mod driver;
+#[path = "browser/looks.rs"]
+mod looks;
 #[allow(dead_code, reason = "the other tests use the rest")]
 #[path = "inspector/rig.rs"]
 mod rig;

@@ -1,10 +1,13 @@
 //! What a user does.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use harness::inspect::Phase;
 use harness::loops::Conversation;
 use harness::prelude::*;
+use harness::store::MemoryStore;
+use harness::testing::{Call, Faulty};
 use harness::{Seq, Sessions};
 
 use super::rig::{Got, Rig, waiting};
@@ -144,6 +147,50 @@ async fn a_page_that_is_out_of_date_changes_nothing() {
 }
 
 #[tokio::test]
+async fn a_field_is_corrected_from_its_present_value() {
+    let rig = Rig::new().await;
+    waiting(&rig, "t-1").await;
+    let operate = rig.get("/session?id=t-1").await.body;
+    assert!(operate.contains("action=\"/session/edit\"") && operate.contains("Show its value"));
+    assert!(operate.contains("value=\"t-1-fork\""), "{operate}");
+    let page = rig.get("/session/edit?id=t-1&field=talk").await;
+    assert_eq!(page.status, 200, "{}", page.body);
+    assert!(page.body.contains("o-7 is &lt;b&gt;broken&lt;/b&gt;"), "{}", page.body);
+    let (token, head) = (page.hidden("token"), page.hidden("head"));
+    let edit = async |value: &str| {
+        let fields = [
+            ("token", &*token),
+            ("id", "t-1"),
+            ("head", &*head),
+            ("field", "talk"),
+            ("value", value),
+            ("why", "it was <i>wrong"),
+            ("by", "ada"),
+        ];
+        rig.post("/session/edit", &fields).await
+    };
+    // What was typed stays, with what is wrong with it.
+    for (value, said) in [("[<u", "The value is not JSON"), ("{\"u\": 7}", "a list")] {
+        let got = edit(value).await;
+        assert_eq!(got.status, 422, "{}", got.body);
+        for kept in
+            [said, &value.replace('<', "&lt;").replace('"', "&quot;"), "it was &lt;i&gt;wrong"]
+        {
+            assert!(got.body.contains(kept), "{kept}: {}", got.body);
+        }
+        assert!(got.body.contains("value=\"ada\""), "{}", got.body);
+    }
+    assert_eq!(edit("[]").await.status, 303);
+    // Another editor has seen what is no longer so.
+    assert_eq!(edit("[]").await.status, 409);
+
+    assert_eq!(rig.get("/session/edit?id=t-1&field=none").await.status, 404);
+    assert_eq!(rig.get("/session/edit?id=none&field=talk").await.status, 404);
+    let reading = Rig::over(Arc::clone(&rig.store), |it| it).await;
+    assert_eq!(reading.get("/session/edit?id=t-1&field=talk").await.status, 403);
+}
+
+#[tokio::test]
 async fn a_session_is_forked_and_gets_an_input() {
     let rig = Rig::new().await;
     let agent = waiting(&rig, "t-1").await;
@@ -187,6 +234,33 @@ async fn the_page_of_a_session_gets_each_change() {
     agent.resume("t-1", answers, ()).await.unwrap().ended().unwrap();
     let end = sessions.status("t-1").await.unwrap().head;
     while Seq(events.head().await) < end {}
+}
+
+#[tokio::test]
+async fn a_page_that_is_closed_costs_nothing_more() {
+    let store = Arc::new(Faulty::new(MemoryStore::new()));
+    let rig = Rig::over(store.clone(), |it| it).await;
+    waiting(&rig, "t-1").await;
+    let mut events = rig.events("t-1").await;
+    events.head().await;
+    tokio::time::pause();
+    // Whether the store was read while time passed.
+    let is_read = async || {
+        let before = store.faults().calls(Call::Read);
+        for _ in 0..20 {
+            tokio::time::advance(Duration::from_secs(1)).await;
+            tokio::task::yield_now().await;
+        }
+        store.faults().calls(Call::Read) > before
+    };
+    assert!(is_read().await);
+    drop(events);
+    for _ in 0..10_000 {
+        if !is_read().await {
+            return;
+        }
+    }
+    panic!("the events of a closed page have no end");
 }
 
 #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
@@ -242,6 +316,7 @@ async fn a_run_at_work_is_stopped_at_its_next_boundary() {
 
     let page = rig.get("/session?id=w-1").await;
     assert!(page.body.contains("Stop at the next boundary"), "{}", page.body);
+    assert!(page.body.contains("class=\"node current phase-running\""), "{}", page.body);
     let stop = [("token", &*page.hidden("token")), ("id", "w-1")];
     let got = rig.post("/session/stop", &stop).await;
     assert_eq!(got.status, 303, "{}", got.body);

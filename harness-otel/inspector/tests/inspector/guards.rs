@@ -52,6 +52,34 @@ async fn a_token_is_asked_for_and_compared() {
     assert_eq!(rig.post("/session/stop", &[("id", "s")]).await.status, 401);
 }
 
+/// A link to a session leads there once the token is given, and to no other site.
+#[tokio::test]
+async fn signing_in_leads_to_the_page_that_was_asked_for() {
+    let rig = Rig::over(Arc::new(MemoryStore::new()), |it| it.token("s3cret")).await;
+    let asked = "/session?id=t-1&done=<b>";
+    let got = rig.get(&asked.replace('<', "%3C").replace('>', "%3E")).await;
+    let login = got.header("location").unwrap();
+    assert_eq!(login, "/login?to=%2Fsession%3Fid%3Dt-1%26done%3D%253Cb%253E");
+    let to = rig.get(login).await.hidden("to").replace("&amp;", "&");
+    let got = rig.post("/login", &[("token", "wrong"), ("to", &to)]).await;
+    assert_eq!((got.status, got.hidden("to").replace("&amp;", "&")), (401, to.clone()));
+    let got = rig.post("/login", &[("token", "s3cret"), ("to", &to)]).await;
+    assert_eq!(got.header("location"), Some("/session?id=t-1&done=%3Cb%3E"));
+    for other in [
+        "//evil.example",
+        "https://evil.example/session?id=x",
+        "/\\evil.example",
+        "/session?\r\nset-cookie: a=b",
+        "/session/\\..",
+        "session?id=x",
+        "/login",
+    ] {
+        let got = rig.post("/login", &[("token", "s3cret"), ("to", other)]).await;
+        assert_eq!((got.status, got.header("location")), (303, Some("/")), "{other}");
+        assert_eq!(got.head.matches("set-cookie").count(), 1, "{}", got.head);
+    }
+}
+
 #[tokio::test]
 async fn an_address_that_others_reach_needs_a_token() {
     let inspector = Inspector::new(Arc::new(MemoryStore::new()));
@@ -63,7 +91,10 @@ async fn an_address_that_others_reach_needs_a_token() {
         let refused = inspector.bind("0.0.0.0:0".parse().unwrap()).await;
         assert!(matches!(refused, Err(BindError::NeedsToken(_))));
     }
-    inspector.token("s3cret").bind("0.0.0.0:0".parse().unwrap()).await.unwrap();
+    inspector.clone().token("s3cret").bind("0.0.0.0:0".parse().unwrap()).await.unwrap();
+    // A token that was not set protects nothing, and who sets one expects that it does.
+    let refused = inspector.token("").bind("127.0.0.1:0".parse().unwrap()).await;
+    assert!(matches!(refused, Err(BindError::EmptyToken)));
 }
 
 #[tokio::test]
@@ -114,6 +145,9 @@ async fn every_answer_has_the_policy() {
         let policy = got.header("content-security-policy").unwrap();
         assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
         assert_eq!(got.header("x-content-type-options"), Some("nosniff"), "{path}");
+        for policy in ["cross-origin-opener-policy", "cross-origin-resource-policy"] {
+            assert_eq!(got.header(policy), Some("same-origin"), "{path}");
+        }
         // No markup that the policy would refuse.
         assert!(!got.body.contains(" style=") && !got.body.contains("<style"), "{path}");
         assert!(!got.body.contains(" onclick="), "{path}");

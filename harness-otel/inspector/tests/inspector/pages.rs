@@ -1,6 +1,7 @@
 //! What pages show.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use harness::prelude::*;
 use harness::store::MemoryStore;
@@ -107,11 +108,39 @@ async fn a_session_shows_its_loop_its_conversation_and_its_form() {
     }
     let state = rig.get("/session/state?id=t-1&seq=2").await.body;
     assert!(state.contains("talk[0]") && state.contains("Entry before"), "{state}");
+    assert!(state.contains("name=\"seq\" min=\"1\" max="), "any entry can be chosen: {state}");
     assert_eq!(rig.get("/session/state?id=t-1&seq=999").await.status, 404);
     assert_eq!(rig.get("/session?id=none").await.status, 404);
     assert_eq!(rig.get("/session").await.status, 400);
     let waits = rig.get("/waiting").await.body;
     assert!(waits.contains("approve_refund") && waits.contains("just now"), "{waits}");
+}
+
+#[tokio::test]
+async fn what_waits_is_searched_by_how_long_it_waits() {
+    let rig = Rig::new().await;
+    for nth in 0..55 {
+        waiting(&rig, &format!("old-{nth:02}")).await;
+    }
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(2 * 3_600)).await;
+    tokio::time::resume();
+    waiting(&rig, "new").await;
+    let rows = |page: &str| page.matches("/session?id=").count();
+    let all = rig.get("/waiting").await.body;
+    assert_eq!(rows(&all), 50);
+    assert!(all.contains("id=new") && all.contains("2 h ago"), "{all}");
+    let old = rig.get("/waiting?waited=1h&agent=support").await.body;
+    assert_eq!(rows(&old), 50, "{old}");
+    assert!(!old.contains("id=new") && old.contains("<option value=\"1h\" selected>"), "{old}");
+    let next = old.split_once("rel=\"next\" href=\"").unwrap().1.split('"').next().unwrap();
+    let rest = rig.get(&next.replace("&amp;", "&")).await.body;
+    assert_eq!(rows(&rest), 5, "{rest}");
+    assert!(!rest.contains("rel=\"next\"") && rest.contains("approve_refund"), "{rest}");
+    for none in ["/waiting?waited=1d", "/waiting?waited=1h&agent=other"] {
+        let page = rig.get(none).await.body;
+        assert!(page.contains("Nothing that waits matches."), "{none}: {page}");
+    }
 }
 
 #[tokio::test]
