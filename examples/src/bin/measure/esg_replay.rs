@@ -10,7 +10,7 @@ use super::Figure;
 use super::python::{Result, brief, or_failed, plain, worker};
 
 /// How many steps the program has.
-const STEPS: usize = 100;
+pub(super) const STEPS: usize = 100;
 
 /// The slow step.
 const SLOW: usize = 10;
@@ -113,7 +113,7 @@ fn edited(round: usize) -> usize {
 
 /// A step of an analysis: rows, one long computation over them, figures from figures, functions,
 /// lists that grow, output, and rounding that hides small changes.
-fn source(at: usize, edit: usize) -> String {
+pub(super) fn source(at: usize, edit: usize) -> String {
     let back = at.saturating_sub(3 + at % 4);
     let near = at.saturating_sub(1);
     match at {

@@ -26,6 +26,7 @@ const TARGETS: &[(&str, f64)] = &[
     ("each/", 3.0),
     ("sessions/", 3.0),
     ("sessions-peak/", 1.0),
+    ("esg-repair/", 1.2),
     ("otel-off/", 1.5),
     ("otel-on/", 1.0),
     ("llm-turn", 1.0),

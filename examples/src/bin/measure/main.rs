@@ -17,6 +17,7 @@ mod each;
 mod edges;
 mod engine;
 mod esg_patch;
+mod esg_repair;
 mod esg_replay;
 mod esg_sandbox;
 mod esg_step;
@@ -86,6 +87,7 @@ const CASES: &[(&str, Case)] = &[
     ("esg-step", esg_step::steps),
     ("esg-sync", esg_sync::syncs),
     ("esg-replay", esg_replay::replays),
+    ("esg-repair", esg_repair::repairs),
     ("esg-sandbox", esg_sandbox::sandboxes),
     ("esg-programs", programs::programs),
 ];

@@ -26,7 +26,7 @@ pub(super) fn brief() -> bool {
     is_once()
 }
 
-fn interpreter() -> Result<PathBuf> {
+pub(super) fn interpreter() -> Result<PathBuf> {
     let all = CPython::all();
     let first = all.first().ok_or("no CPython from 3.11 to 3.13 in PATH")?;
     Ok(first.path().to_owned())
