@@ -120,6 +120,12 @@ const CHANNELS: &[(&str, &str, &str, &str)] = &[
         "from csv import *\nfield_size_limit(20)",
         "r = field_size_limit()",
     ),
+    (
+        "the arguments of the program",
+        "import sys\nsys.argv = ['tool', '--width', '12']",
+        "import sys\nsys.argv[1:] = ['--width', '13']",
+        "import argparse\np = argparse.ArgumentParser()\np.add_argument('--width')\nr = p.parse_args().width",
+    ),
 ];
 
 #[test]
@@ -155,6 +161,21 @@ fn state_that_programs_set_on_purpose_is_versioned_and_restored() {
         check(&mut graph, &["read"]);
     }
     assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn a_later_step_sees_the_arguments_that_a_step_sets() {
+    for python in pythons() {
+        let set = "import sys\nargs = ['tool', '12']\nsys.argv = args";
+        let mut graph =
+            graph(&python, &[("set", set), ("read", "r = sys.argv[1]"), ("end", "e = 1")]);
+        assert!(graph.replay().unwrap().ok());
+        assert_eq!(graph.value("r").unwrap().repr, "'12'");
+        graph.edit(|program| program.replace("set", &set.replace("12", "13"))).unwrap();
+        assert!(graph.replay().unwrap().ok());
+        assert_eq!(graph.value("r").unwrap().repr, "'13'");
+        assert!(graph.verify().unwrap().same);
+    }
 }
 
 #[test]

@@ -34,10 +34,10 @@ except ImportError:
     F_SETSIG = None  # type: ignore[misc,assignment]
 
 _SYS = (
-    "argv breakpointhook displayhook excepthook meta_path orig_argv path_hooks "
+    "breakpointhook displayhook excepthook meta_path orig_argv path_hooks "
     "path_importer_cache unraisablehook __displayhook__ __excepthook__ dont_write_bytecode"
 ).split()
-_LISTS = "argv meta_path path_hooks".split()
+_LISTS = "meta_path path_hooks".split()
 _MISSING = object()
 
 

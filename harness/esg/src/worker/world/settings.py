@@ -318,6 +318,20 @@ def _restore_sklearn(state):
     _modules["sklearn._config"].set_config(**dict(state))
 
 
+# The arguments of the program. The list may also be one of the program's own, so it is never changed in place.
+
+
+def _read_arguments():
+    held = vars(sys).get("argv")
+    return list(held) if type(held) is list else held
+
+
+def _restore_arguments(state):
+    sys.argv = state
+
+
+_PARSERS = "argparse click docopt fileinput fire getopt optparse typer".split()
+
 _PLOTS = frozenset("plot hist boxplot scatter bar barh pie".split())
 _DRAWS = ("matplotlib", "mpl_toolkits", "seaborn", "pylab")
 
@@ -334,6 +348,7 @@ TABLE = [
     Ambient("logging", "logging", _read_logging, _restore_logging, ("logging",), keep=_keep_logging),
     Ambient("decimal", "decimal", _read_decimal, _restore_decimal),
     Ambient("locale", "locale", _read_locale, _restore_locale),
+    Ambient("sys.argv", "sys", _read_arguments, _restore_arguments, _PARSERS, ("argv",)),
     Ambient("csv", "_csv", _read_csv, _restore_csv, ("csv", "_csv", "pandas"),
             ("field_size_limit", "reader", "DictReader")),
 ]
