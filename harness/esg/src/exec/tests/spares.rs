@@ -70,8 +70,16 @@ fn without_it_a_worker_starts_as_the_first_did() {
     let killed = rustix::process::Pid::from_raw(i32::try_from(waiting).unwrap()).unwrap();
     rustix::process::kill_process(killed, rustix::process::Signal::KILL).unwrap();
     python.fresh().unwrap();
+    // Neither its directory nor its entry in the table of processes is left.
+    assert!(!place(&python.scratch()).exists());
+    assert!(!Path::new(&format!("/proc/{waiting}")).exists());
     works_afresh(&mut python);
     assert_ne!(pid(&mut python), waiting);
+    // The next one is started after a step, as before.
+    let (scratch, waiting) = (python.scratch(), spare(&python.scratch()));
+    drop(python);
+    assert!(!runs(waiting));
+    assert!(!scratch.parent().unwrap().exists());
 
     let limits = limits(Duration::from_secs(20));
     let mut python = builder().limits(limits).spare(false).start().unwrap();
