@@ -161,6 +161,22 @@ fn arrays_changed_in_place_and_generators_are_followed() {
     assert!(after.contains(&"sum".to_owned()) && !after.contains(&"draw".to_owned()), "{after:?}");
 }
 
+/// A program that sets no seed finds the same numbers in each worker.
+#[test]
+fn a_generator_without_a_seed_begins_alike_in_each_worker() {
+    for draws in
+        ["import numpy as np\na = np.random.rand(3)", "from numpy.random import rand\na = rand(3)"]
+    {
+        let steps =
+            [("draw", draws), ("again", "import numpy\nb = numpy.random.rand()"), ("end", "n = 1")];
+        let Some(mut graph) = program(&steps) else { return };
+        assert!(graph.replay().unwrap().ok());
+        let verdict = graph.verify().unwrap();
+        assert!(verdict.same, "{verdict}");
+        assert_eq!(edit(&mut graph, "end", "1", "2"), ["end"]);
+    }
+}
+
 #[test]
 fn an_estimator_is_kept() {
     let steps = [

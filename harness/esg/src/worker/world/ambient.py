@@ -87,6 +87,8 @@ class Ambients:
             if one.module in _modules and not _loading(one.module):
                 del self.waiting[name]
                 self.active[name] = one
+                if one.start is not None:
+                    one.start()
                 if one.name == "logging":
                     self._observe_logging()
                 self.known[name] = self.initial[name] = self._now(name)

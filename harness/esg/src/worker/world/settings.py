@@ -23,10 +23,12 @@ class Ambient:
     # Names in code whose use depends on it, whatever modules it uses.
     names = frozenset()
 
-    def __init__(self, name, module, read, restore, packages=ALL, names=(), keep=None):
+    def __init__(self, name, module, read, restore, packages=ALL, names=(), keep=None, start=None):
         self.name, self.module, self.read, self.restore = name, module, read, restore
         # Returns a function that sets state that cannot be written down as it is now.
         self.keep = keep
+        # Sets the state that every worker begins with, where the module takes one from the system.
+        self.start = start
         self.packages = packages if packages is ALL else frozenset(packages)
         self.names = frozenset(names)
 
@@ -48,6 +50,11 @@ def _read_random():
 
 def _restore_random(state):
     _modules["numpy.random.mtrand"]._rand.set_state(state)
+
+
+def _start_random():
+    # Like the generator of `random`. The seed that numpy takes while it is loaded is no reading of a step.
+    _modules["numpy.random.mtrand"]._rand.seed(0)
 
 
 def _plain_random():
@@ -337,7 +344,7 @@ _DRAWS = ("matplotlib", "mpl_toolkits", "seaborn", "pylab")
 
 TABLE = [
     Ambient("numpy.random", "numpy.random.mtrand", _plain_random, _restore_plain_random, (),
-            ("get_state", "set_state", "get_bit_generator", "_rand", "mtrand")),
+            ("get_state", "set_state", "get_bit_generator", "_rand", "mtrand"), start=_start_random),
     Ambient("numpy.options", "numpy", _read_numpy, _restore_numpy),
     Ambient("pandas.options", "pandas._config.config", _read_pandas, _restore_pandas),
     Ambient("matplotlib.rcParams", "matplotlib", _read_style, _restore_style, _DRAWS, _PLOTS),
