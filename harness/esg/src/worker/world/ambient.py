@@ -129,7 +129,8 @@ class Ambients:
         reads, changed = [], []
         for name, one in self.active.items():
             uses = name in self.used or one.uses(tops, names)
-            if not uses and one.packages and one.name != "numpy.random":
+            # A module that is out of sight, as before the import of a later step, has no state to see.
+            if one.module not in _modules or not uses and one.packages and one.name != "numpy.random":
                 continue
             try:
                 now = self._now(name)
@@ -196,7 +197,9 @@ class Ambients:
     def changed_outside(self):
         """Channels that changed while no step ran."""
         found = []
-        for name in self.active:
+        for name, one in self.active.items():
+            if one.module not in _modules:
+                continue
             now = self._now(name)
             if type(now) is bytes and now != self.known[name]:
                 self.known[name] = now
