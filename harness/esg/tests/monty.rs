@@ -283,3 +283,20 @@ fn the_names_of_the_worker_are_none_of_a_program() {
         assert!(matches!(ended, Ending::Unsupported { .. }), "{source}: {ended}");
     }
 }
+
+/// As deep as calls may be, and deeper, in a thread with a small stack.
+#[test]
+fn a_value_that_is_nested_deeply_ends_nothing() {
+    for depth in [900, 50_000] {
+        for nest in ["[x]", "(x,)", "{'a': x}"] {
+            let mut graph = graph(&format!(
+                "# %% a\nx = None\nfor i in range({depth}):\n    x = {nest}\n# %% b\ny = 1\n# %% c\nz = x == x"
+            ));
+            let report = graph.replay().unwrap();
+            assert_eq!(graph.value("y").unwrap().repr, "1", "{report}");
+            graph.edit(|program| program.replace("b", "y = 2")).unwrap();
+            let report = graph.replay().unwrap();
+            assert_eq!(graph.value("y").unwrap().repr, "2", "{report}");
+        }
+    }
+}

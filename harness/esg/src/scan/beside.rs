@@ -7,11 +7,11 @@ use std::thread::{Builder, Scope, scope};
 /// only what is used.
 const STACK: usize = 8 << 20;
 
-/// The stack for trees that may be deep, in bytes. The system commits only what is used.
+/// The stack for trees and values that may be deep, in bytes. The system commits only what is used.
 const ROOM: usize = 512 << 20;
 
 /// Runs work that needs a large stack. `None` if it cannot run.
-pub(super) fn roomy<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
+pub(crate) fn roomy<T: Send>(work: impl FnOnce() -> T + Send) -> Option<T> {
     scope(|scope| {
         let builder = Builder::new().name("scan".to_owned()).stack_size(ROOM);
         builder.spawn_scoped(scope, work).ok()?.join().ok()

@@ -29,6 +29,8 @@ mod value;
 
 use std::collections::BTreeSet;
 
+#[cfg(feature = "monty")]
+pub(crate) use beside::roomy;
 pub use sets::{NameIter, NameMap, NameSet};
 
 /// The possible effects of a step on names.

@@ -13,6 +13,7 @@ use monty_types::{
 
 use super::MontyError;
 use crate::exec::{Ending, ExecError, Frame, Limits, Output};
+use crate::scan::roomy;
 
 /// Begins every name of the worker's own.
 pub(super) const OWN: &str = "_harness_";
@@ -184,6 +185,17 @@ impl Session {
             syntax: matches!(error.exc_type(), ExcType::SyntaxError),
         }
     }
+}
+
+/// Runs work on a large stack: the interpreter and what is done with its values follow each level of a
+/// nested value with a call, and a program may nest them as deeply as it may call functions.
+pub(super) fn apart<T: Send>(
+    work: impl FnOnce() -> Result<T, ExecError> + Send,
+) -> Result<T, ExecError> {
+    roomy(work).unwrap_or_else(|| {
+        let why = "the interpreter panicked, or no thread could be started for it";
+        Err(ExecError::new(why).with_loss())
+    })
 }
 
 /// What the language lacks, as the interpreter says it before it runs anything.

@@ -9,7 +9,7 @@ use monty_types::MontyObject;
 use super::Monty;
 use super::functions::functions;
 use super::names::{Names, groups, unit};
-use super::session::{OWN, Session};
+use super::session::{OWN, Session, apart};
 use super::values::{Form, Function, Held, Kind, from_json, to_json};
 use crate::exec::{
     Blob, Caps, Ending, ExecError, Executor, KillHandle, Load, Output, Ran, RunStep, Swept, Sync,
@@ -333,23 +333,9 @@ fn changed(before: &Held, now: &Held) -> bool {
     before.parts != now.parts || before.fingerprint() != now.fingerprint()
 }
 
-impl Executor for MontyWorker {
-    fn fingerprint(&self) -> &str {
-        &self.fingerprint
-    }
-
-    fn caps(&self) -> Caps {
-        Monty::caps()
-    }
-
-    fn fresh(&mut self) -> Result<(), ExecError> {
-        let session = Session::start(*self.session.limits());
-        let session = session.map_err(|error| ExecError::new(error.to_string()))?;
-        *self = Self::new(self.kind.clone(), session);
-        Ok(())
-    }
-
-    fn sync(&mut self, request: &Sync) -> Result<Synced, ExecError> {
+/// What runs on a [large stack](apart).
+impl MontyWorker {
+    fn sync_here(&mut self, request: &Sync) -> Result<Synced, ExecError> {
         for name in request.drop.iter().filter_map(Entity::as_name) {
             if self.names.contains_key(name) {
                 self.unbind(name)?;
@@ -376,7 +362,7 @@ impl Executor for MontyWorker {
         Ok(synced)
     }
 
-    fn run(&mut self, request: &RunStep<'_>) -> Result<Ran, ExecError> {
+    fn run_here(&mut self, request: &RunStep<'_>) -> Result<Ran, ExecError> {
         let begun = Instant::now();
         let mut scanned = scan(request.source);
         if let Some((name, _)) = request.bind {
@@ -406,7 +392,7 @@ impl Executor for MontyWorker {
         Ok(ran)
     }
 
-    fn sweep(&mut self) -> Result<Swept, ExecError> {
+    fn sweep_here(&mut self) -> Result<Swept, ExecError> {
         let now = self.look_around(&BTreeMap::new())?;
         let limit = self.session.limits().value;
         let units = groups(&now).into_iter().enumerate();
@@ -414,7 +400,7 @@ impl Executor for MontyWorker {
         Ok(Swept { units: units.collect(), unattributed: Vec::new() })
     }
 
-    fn value(&mut self, name: &str) -> Result<Value, ExecError> {
+    fn value_here(&mut self, name: &str) -> Result<Value, ExecError> {
         let not_live = || ExecError::new(format!("`{name}` is not live"));
         let (object, _) = match self.names.contains_key(name) {
             true => self.look(name)?.ok_or_else(not_live)?,
@@ -426,6 +412,39 @@ impl Executor for MontyWorker {
             repr.push_str("...");
         }
         Ok(Value { repr, type_name: object.type_name().to_owned(), json: to_json(&object) })
+    }
+}
+
+impl Executor for MontyWorker {
+    fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+
+    fn caps(&self) -> Caps {
+        Monty::caps()
+    }
+
+    fn fresh(&mut self) -> Result<(), ExecError> {
+        let session = Session::start(*self.session.limits());
+        let session = session.map_err(|error| ExecError::new(error.to_string()))?;
+        *self = Self::new(self.kind.clone(), session);
+        Ok(())
+    }
+
+    fn sync(&mut self, request: &Sync) -> Result<Synced, ExecError> {
+        apart(|| self.sync_here(request))
+    }
+
+    fn run(&mut self, request: &RunStep<'_>) -> Result<Ran, ExecError> {
+        apart(|| self.run_here(request))
+    }
+
+    fn sweep(&mut self) -> Result<Swept, ExecError> {
+        apart(|| self.sweep_here())
+    }
+
+    fn value(&mut self, name: &str) -> Result<Value, ExecError> {
+        apart(|| self.value_here(name))
     }
 
     /// It kills nothing: see [`Caps::interrupts`].
