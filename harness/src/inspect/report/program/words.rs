@@ -3,19 +3,19 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use harness_esg::{Change as Edit, Execution, Ledger, Operation, Patch, Record};
+use harness_esg::{Change as Edit, Execution, Ledger, Operation, Record};
 use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::{is_record, ledger_of, took};
 use crate::inspect::report::lines::clipped;
-use crate::inspect::report::words::{duration, many};
+use crate::inspect::report::words::duration;
 use crate::session::{Change, EffectDone, is_replay};
 use crate::text::{prose, shown};
 
 /// The most steps that a line names.
 const MAX_NAMED: usize = 8;
-/// The most characters of how a step ended, or of why a patch is proposed.
+/// The most characters of how a step ended.
 const MAX_TEXT: usize = 200;
 
 /// What is known of the replay that a step of the loop is at.
@@ -90,37 +90,7 @@ fn records(effect: &EffectDone) -> Option<Vec<Record>> {
 
 /// An effect in words, if it is one of a replay, without what the program is.
 pub(in crate::inspect::report) fn effect(effect: &EffectDone) -> Option<String> {
-    let proposed = || patches(effect).map(|patches| proposed(&patches));
-    records(effect).map(|records| described(&records, None)).or_else(proposed)
-}
-
-/// The patches of an effect, if it is that of a step which asks for some.
-fn patches(effect: &EffectDone) -> Option<Vec<Patch>> {
-    let is_patch = |value: &Value| value.get("edits").is_some();
-    match &effect.value {
-        Value::Array(values) if !values.is_empty() && values.iter().all(is_patch) => {
-            Vec::deserialize(&effect.value).ok()
-        }
-        _ => None,
-    }
-}
-
-fn proposed(patches: &[Patch]) -> String {
-    let one = |patch: &Patch| {
-        let steps: BTreeSet<_> = patch.edits.iter().map(|edit| Arc::clone(&edit.step)).collect();
-        let mut words = named(steps.iter());
-        if let Some(by) = &patch.provenance.agent {
-            words.push_str(&format!(" by {}", shown(by)));
-        }
-        if !patch.why.is_empty() {
-            words.push_str(&format!(": {}", clipped(&prose(&patch.why), MAX_TEXT)));
-        }
-        words
-    };
-    let all = patches.iter().take(MAX_NAMED).map(one).collect::<Vec<_>>().join("; ");
-    let more = patches.len().saturating_sub(MAX_NAMED);
-    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-    format!("proposed {} of {all}{more}", many(patches.len() as u64, "patch", "patches"))
+    records(effect).map(|records| described(&records, None))
 }
 
 fn described(records: &[Record], of: Option<&Replays>) -> String {
