@@ -99,7 +99,9 @@ def boot():
         os.environ.update(hello["baseline"]["env"])
         load("loop.main").prepare()
         if hello.pop("waits", False):
-            # Until this process takes the place of another one, which uses scratch.
+            # By now it is in its sandbox, so its directory may move. It waits until it takes the place of
+            # another process, which uses scratch.
+            answer({})
             exactly(1, fds[0])
         for name, kinds in (
             ("address_space", ["RLIMIT_AS"]),

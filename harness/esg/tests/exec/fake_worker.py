@@ -106,6 +106,7 @@ def main():
         if op == "hello":
             space["hello"] = request
             if request.get("waits"):
+                wire.raw(wire.frame(base))
                 wire.exactly(1)
             limit(request["limits"])
             os.chdir(request["scratch"])

@@ -12,7 +12,7 @@ pub(super) struct Hello<'a> {
     pub(super) sources: Ordered<'a>,
     /// Whether the worker returns its compiled modules.
     pub(super) keep: bool,
-    /// Whether the worker waits for one more byte before it touches scratch.
+    /// Whether the worker replies and waits for one more byte before it touches scratch.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(super) waits: bool,
     pub(super) scratch: &'a str,

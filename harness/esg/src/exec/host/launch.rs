@@ -43,7 +43,7 @@ pub(in crate::exec) trait Launch: fmt::Debug + Send + Sync {
     fn command(&self, scratch: &str, folder: &Path) -> Result<Command, StartError>;
 
     /// The first request to a new process, which becomes a worker. If it `waits`, it prepares itself
-    /// without touching scratch, and continues only after one more byte.
+    /// without touching scratch, replies that it waits, and continues to its second reply after one more byte.
     ///
     /// # Errors
     /// If the request is too large.

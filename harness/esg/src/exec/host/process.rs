@@ -212,6 +212,30 @@ impl Process {
         parts: &[&[u8]],
         may: Allowance,
     ) -> Result<Message, Fault> {
+        if pipe::ready(self.from.as_fd(), None, None, Duration::ZERO).map_err(system)?.read {
+            let mut byte = [0];
+            return Err(Fault::Before(match pipe::read(&mut self.from, &mut byte) {
+                Got::Bytes(_) => "it wrote without a request".to_owned(),
+                _ => "it exited while no step ran".to_owned(),
+            }));
+        }
+        self.exchange(parts, may)
+    }
+
+    /// Sends the rest of a message that was [sent ahead](Self::send_ahead), and receives the reply, which may
+    /// be there already.
+    ///
+    /// # Errors
+    /// As [`turn`](Self::turn).
+    pub(in crate::exec) fn finish(
+        &mut self,
+        rest: &[u8],
+        may: Allowance,
+    ) -> Result<Message, Fault> {
+        self.exchange(&[rest], may)
+    }
+
+    fn exchange(&mut self, parts: &[&[u8]], may: Allowance) -> Result<Message, Fault> {
         let now = Instant::now();
         let mut watch = Watch {
             until: now + may.wall,
@@ -221,13 +245,6 @@ impl Process {
             room: now + LOOK,
             resident: None,
         };
-        if pipe::ready(self.from.as_fd(), None, None, Duration::ZERO).map_err(system)?.read {
-            let mut byte = [0];
-            return Err(Fault::Before(match pipe::read(&mut self.from, &mut byte) {
-                Got::Bytes(_) => "it wrote without a request".to_owned(),
-                _ => "it exited while no step ran".to_owned(),
-            }));
-        }
         for part in parts {
             self.write(part, &mut watch)?;
         }

@@ -3,13 +3,18 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::frame::Message;
+use serde::Deserialize;
+
 use super::launch::{Launch, Opening};
 use super::process::{Allowance, Fault, Group, Process};
 use super::scratch::{Next, Scratch};
 
 /// Lets a process that waits continue.
 const CONTINUE: &[u8] = b"\n";
+
+/// What a process replies once it is in its sandbox and waits.
+#[derive(Deserialize)]
+struct Waits {}
 
 /// A process that has loaded the worker's program, and then waits. It works in a directory of its own,
 /// which takes the place of scratch with it. No code of a step has run in it.
@@ -54,9 +59,11 @@ impl Spare {
         may: Allowance,
     ) -> Result<Process, Fault> {
         let Self { mut process, next, opening, unsent } = self;
+        // Before its sandbox is set up, which goes by the path, the directory must stay where it is.
+        let Waits {} = opening.reply(process.finish(&unsent, may)?)?.0;
         next.take_place().map_err(Fault::System)?;
         process.join(group, folder);
-        let reply: Message = process.turn(&[&unsent, CONTINUE], may)?;
+        let reply = process.turn(&[CONTINUE], may)?;
         launch.welcome(&opening, reply)?;
         Ok(process)
     }
