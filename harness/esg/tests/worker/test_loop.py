@@ -173,7 +173,7 @@ class TestOutput(Loop):
 
     def test_streams_are_put_back(self):
         self.ok("import sys, io\nmine = sys.stdout = io.StringIO()\nprint(1)\nsys.argv.append('x')")
-        self.assertEqual(self.ok("print(sys.argv)")["stdout"]["text"], "['']\n")
+        self.assertEqual(self.ok("print(sys.argv)")["stdout"]["text"], "['', 'x']\n")
         self.run_("sys.stdout.close()\nsys.stdin.close()")
         self.assertEqual(self.ok("print(2)")["stdout"]["text"], "2\n")
         self.run_("sys.stdout.detach()")
