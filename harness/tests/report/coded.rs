@@ -95,25 +95,37 @@ fn effects(report: &Report) -> Vec<String> {
     words.collect()
 }
 
-/// The first turn is repaired. The second one fails, and is not.
-async fn session() -> (Sessions, Vec<String>) {
-    let store = MemoryStore::new();
+fn bot(store: &MemoryStore) -> Agent<Ctx, Analysis> {
     let bench = Bench::new(|| Ok::<_, std::io::Error>(TinyWorker::new()), Blobs::memory());
-    let agent = harness().agent("bot", Ctx::required().bench(bench).build()).store(store.clone());
+    harness().agent("bot", Ctx::required().bench(bench).build()).store(store.clone())
+}
+
+/// A turn that begins with another source of the last step, and repairs nothing.
+async fn edit(agent: &Agent<Ctx, Analysis>, sessions: &Sessions, source: &str) {
+    let state = sessions.state("s").await.unwrap();
+    let mut program = programs(&state)[0].ledger().program().clone();
+    let mark = program.mark();
+    program.patch(&Patch::step("sum", source)).unwrap();
+    let edits = program.operations(mark).iter().cloned().map(Record::Edited);
+    let edits: Vec<_> = edits.map(CodeChange::from).collect();
+    let input = Analysis::update().repairs(false).code(edits);
+    agent.run(input, ()).session("s").await.unwrap().ended().unwrap();
+}
+
+async fn session() -> (Sessions, Vec<String>) {
+    session_in(MemoryStore::new()).await
+}
+
+/// The first turn is repaired. The second one fails, and is not.
+async fn session_in(store: MemoryStore) -> (Sessions, Vec<String>) {
+    let agent = bot(&store);
     let first = Program::from_script("# %% load\nxs = [3, 1]\n# %% sum\nn = sum(ys)").unwrap();
     let input = Analysis::update().repairs(true).code(Code::added(&first));
     agent.run(input, ()).session("s").await.unwrap().ended().unwrap();
     let sessions = Sessions::new(store);
     let said = effects(&sessions.report("s").await.unwrap());
 
-    let state = sessions.state("s").await.unwrap();
-    let mut program = programs(&state)[0].ledger().program().clone();
-    let mark = program.mark();
-    program.patch(&Patch::step("sum", "n = sum(zs)")).unwrap();
-    let edits = program.operations(mark).iter().cloned().map(Record::Edited);
-    let edits: Vec<_> = edits.map(CodeChange::from).collect();
-    let input = Analysis::update().repairs(false).code(edits);
-    agent.run(input, ()).session("s").await.unwrap().ended().unwrap();
+    edit(&agent, &sessions, "n = sum(zs)").await;
     (sessions, said)
 }
 
@@ -140,6 +152,38 @@ async fn a_rollback_takes_back_why_the_program_failed() {
     let state = sessions.state("s").await.unwrap();
     assert!(programs(&state)[0].diagnosis.is_none(), "{state}");
     assert_eq!(state["code"]["diagnosis"], serde_json::Value::Null);
+}
+
+/// The loop ends as soon as the program works: no step diagnoses it again.
+#[tokio::test]
+async fn a_diagnosis_of_an_earlier_program_is_not_shown_as_one_of_the_present_one() {
+    let store = MemoryStore::new();
+    let (sessions, _) = session_in(store.clone()).await;
+    let report = sessions.report("s").await.unwrap();
+    assert_eq!(programs(&report.state)[0].outdated(), None);
+    let (page, text) = (report.to_html(), report.to_markdown());
+    assert!(
+        page.contains("open><summary>Diagnosis: ") && text.contains("\nDiagnosis:\n"),
+        "{page}"
+    );
+
+    edit(&bot(&store), &sessions, "n = sum(xs)\nm = n").await;
+    let said = "does not fail so any more";
+    let mut seen = Vec::new();
+    let history = sessions.history("s", Seq(1), 200).await.unwrap();
+    for (seq, _) in history.entries {
+        let Ok(state) = sessions.state_at("s", seq).await else { continue };
+        let program = programs(&state).into_iter().next();
+        seen.extend(program.and_then(|program| program.outdated()));
+    }
+    seen.dedup();
+    assert_eq!(seen, ["`sum` is to run again, or may", &format!("`sum` {said}")]);
+    let report = sessions.report("s").await.unwrap();
+    let (page, text) = (report.to_html(), report.to_markdown());
+    assert!(!page.contains("<summary>Diagnosis: "), "{page}");
+    let earlier = format!("Earlier diagnosis (`sum` {said}): NameError");
+    assert!(page.contains(&earlier), "{page}");
+    assert!(text.contains("Earlier diagnosis (") && !text.contains("\nDiagnosis:"), "{text}");
 }
 
 #[tokio::test]

@@ -27,7 +27,15 @@ pub(in crate::inspect::report) fn sections(
             h2 id={ "h-program-" (nth) } { "Execution state graph " code { (shown(&program.field)) } }
             (summary(program))
             @if let Some(diagnosis) = &program.diagnosis {
-                details class="diagnosis" open { summary { "Diagnosis: " (visible(&clipped(&diagnosis.error(), 300))) }
+                @let outdated = program.outdated();
+                details class={ "diagnosis" @if outdated.is_some() { " outdated" } } open[outdated.is_none()] {
+                    summary {
+                        @match &outdated {
+                            Some(why) => { "Earlier diagnosis (" (visible(why)) "): " }
+                            None => "Diagnosis: ",
+                        }
+                        (visible(&clipped(&diagnosis.error(), 300)))
+                    }
                     pre dir="auto" tabindex="0" { (text(&diagnosis.to_string())) } }
             }
             div class="split" { div { (svg(program, nth)) (legend()) } (steps(program)) }

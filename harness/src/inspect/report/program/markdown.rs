@@ -36,7 +36,10 @@ fn one(program: &ProgramReport, out: &mut String) -> std::fmt::Result {
         writeln!(out, "| {id} | {status} | {why} | {version} | {time} |")?;
     }
     if let Some(diagnosis) = &program.diagnosis {
-        writeln!(out, "\nDiagnosis:\n")?;
+        match program.outdated() {
+            Some(why) => writeln!(out, "\nEarlier diagnosis ({}):\n", span(&why))?,
+            None => writeln!(out, "\nDiagnosis:\n")?,
+        }
         fenced(out, "text", &diagnosis.to_string())?;
     }
     if !program.edges.is_empty() {

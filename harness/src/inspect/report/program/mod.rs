@@ -53,7 +53,7 @@ pub struct ProgramReport {
     pub earlier_versions: usize,
     /// The rollbacks, oldest first.
     pub rollbacks: Vec<(VersionId, Provenance)>,
-    /// Why it fails, as a step of the loop has found.
+    /// Why it fails, as a step of the loop has found; [`outdated`](Self::outdated) says whether it still does.
     pub diagnosis: Option<Diagnosis>,
     /// What a person decided about it, as the state has it.
     pub reviewed: Option<Value>,
@@ -234,6 +234,37 @@ impl ProgramReport {
     #[must_use]
     pub fn count(&self, status: CodeStatus) -> usize {
         self.steps.iter().filter(|step| step.status == status).count()
+    }
+
+    /// Why the diagnosis is not one of the program as it is; `None` if it is, and without one. A loop may
+    /// change the program, or run it, without a step that diagnoses it again.
+    ///
+    /// ```
+    /// # fn example(state: &serde_json::Value) {
+    /// for program in harness::inspect::report::programs(state) {
+    ///     match (&program.diagnosis, program.outdated()) {
+    ///         (Some(diagnosis), None) => println!("it fails: {}", diagnosis.error()),
+    ///         (_, Some(why)) => println!("it failed before: {why}"),
+    ///         (None, None) => {}
+    ///     }
+    /// }
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn outdated(&self) -> Option<String> {
+        let diagnosis = self.diagnosis.as_ref()?;
+        let failing = &diagnosis.failing.step;
+        let Some(step) = self.steps.iter().find(|step| step.id == *failing) else {
+            return Some(format!("the program has no step `{failing}` any more"));
+        };
+        let fails_so = step.execution.as_ref().is_some_and(|it| it.ending == diagnosis.ending);
+        match step.status {
+            CodeStatus::Failed if fails_so => None,
+            CodeStatus::Stale | CodeStatus::New => {
+                Some(format!("`{failing}` is to run again, or may"))
+            }
+            _ => Some(format!("`{failing}` does not fail so any more")),
+        }
     }
 
     /// How many steps the last replay ran, kept and left failed.
