@@ -21,6 +21,8 @@ pub(crate) const ROWS: u32 = 50;
 const HINT: &str = "The beginning of an id finds sessions, in upper and lower case as they are written. \
     An agent is found by its whole name.";
 
+const NAMES: [&str; 6] = ["Session", "Agent", "Phase", "Step", "Entries", "Last change"];
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Search {
@@ -107,14 +109,7 @@ pub(crate) async fn sessions(
             @if rows.is_empty() {
                 (empty(&search, "The store has no sessions.", "No session matches."))
             } @else {
-                div class="scroll" { table class="rows" {
-                    thead { tr {
-                        th scope="col" { "Session" } th scope="col" { "Agent" } th scope="col" { "Phase" }
-                        th scope="col" { "Step" } th scope="col" class="number" { "Entries" }
-                        th scope="col" { "Last change" }
-                    } }
-                    tbody { @for row in &rows { (self::row(row)) } }
-                } }
+                (table(&NAMES, html! { @for row in &rows { (self::row(row)) } }))
             }
             (pager("/", &search, rows.len(), next.as_deref()))
         }
@@ -132,13 +127,34 @@ fn before(prefix: &str) -> Option<Vec<u8>> {
 }
 
 fn row(row: &SessionRow) -> Markup {
-    html! { tr {
-        td { a href=(session(row.session.as_str())) { bdi { (visible(row.session.as_str())) } } }
-        td class="wrap" { (visible(row.agent.as_str())) }
-        td { (badge(row.phase)) }
-        td class="wrap" { (visible(&row.step)) }
-        td class="number" { (row.head) }
-        td class="soft" { (since(row.updated)) }
+    let id = row.session.as_str();
+    table_row(
+        &NAMES,
+        [
+            html! { a href=(session(id)) { bdi { (visible(id)) } } },
+            html! { (visible(row.agent.as_str())) },
+            badge(row.phase),
+            html! { (visible(&row.step)) },
+            html! { (row.head) },
+            since(row.updated),
+        ],
+    )
+}
+
+/// A table, whose rows are as many blocks in a narrow window. It has its roles in words: a style that
+/// changes what a table looks like takes them away.
+pub(crate) fn table(names: &[&str], rows: Markup) -> Markup {
+    html! { div class="scroll" { table class="rows" role="table" {
+        thead role="rowgroup" { tr role="row" {
+            @for name in names { th scope="col" role="columnheader" { (name) } }
+        } }
+        tbody role="rowgroup" { (rows) }
+    } } }
+}
+
+pub(crate) fn table_row<const N: usize>(names: &[&str; N], cells: [Markup; N]) -> Markup {
+    html! { tr role="row" {
+        @for (name, cell) in names.iter().zip(cells) { td class="wrap" role="cell" data-name=(name) { (cell) } }
     } }
 }
 

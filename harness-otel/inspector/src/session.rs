@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::Shared;
 use crate::form::{Given, fields};
-use crate::page::{Tab, badge, page, since};
+use crate::page::{Tab, badge, name, page, since};
 use crate::problem::Problem;
 use crate::query::{self, with};
 
@@ -76,6 +76,7 @@ pub(crate) fn rendered(
                 nav aria-label="Parts of this page" data-part="parts" { (parts(shared, report, &sections)) }
                 span class="live" role="status" { "loaded" }
             }
+            p class="unseen" role="status" data-part="now" { (now(report)) }
             div data-part="notice" {
                 @if let Some(notice) = notice { p class="notice good" role="status" { (notice) } }
             }
@@ -96,6 +97,20 @@ pub(crate) fn rendered(
         }
     };
     page(shared, &visible(id), Tab::Sessions, body)
+}
+
+/// Where the session is, in words. A screen reader says what changes of it.
+fn now(report: &Report) -> Markup {
+    let status = &report.status;
+    let waits = status.questions.len();
+    html! {
+        "The session is " (name(status.phase)) " at " (visible(&status.step)) ". "
+        @match waits {
+            0 => {},
+            1 => "One question waits for an answer.",
+            waits => { (waits) " questions wait for an answer." }
+        }
+    }
 }
 
 /// Links to the sections of the page, for a keyboard and for a long page.

@@ -13,7 +13,7 @@ use harness::{Interrupt, SessionId, UtcMillis};
 use maud::{Markup, html};
 
 use crate::Shared;
-use crate::list::{ROWS, Search, empty, form, pager};
+use crate::list::{ROWS, Search, empty, form, pager, table, table_row};
 use crate::page::{Tab, page, since};
 use crate::problem::Problem;
 use crate::query::session;
@@ -30,6 +30,7 @@ const WAITED: [(&str, &str, u64); 4] = [
 const SEARCHED: u32 = 500;
 const SEARCHES: u32 = 20;
 
+const NAMES: [&str; 6] = ["Session", "Question", "Agent", "Step", "Waiting since", "Expires"];
 const HINT: &str = "An agent is found by its whole name.";
 
 /// A question that waits.
@@ -82,13 +83,7 @@ pub(crate) async fn waiting(
             @if found.rows.is_empty() {
                 (empty(&search, "Nothing waits for a person.", "Nothing that waits matches."))
             } @else {
-                div class="scroll" { table class="rows" {
-                    thead { tr {
-                        th scope="col" { "Session" } th scope="col" { "Question" } th scope="col" { "Agent" }
-                        th scope="col" { "Step" } th scope="col" { "Waiting since" } th scope="col" { "Expires" }
-                    } }
-                    tbody { @for row in &found.rows { (self::row(row)) } }
-                } }
+                (table(&NAMES, html! { @for row in &found.rows { (self::row(row)) } }))
             }
             (pager("/waiting", &search, found.rows.len(), found.next.as_deref()))
         }
@@ -97,14 +92,18 @@ pub(crate) async fn waiting(
 }
 
 fn row(row: &Waits) -> Markup {
-    html! { tr {
-        td { a href={ (session(row.session.as_str())) "#ask" } { bdi { (visible(row.session.as_str())) } } }
-        td class="wrap" { (visible(&row.interrupt.name)) }
-        td class="wrap" { (visible(row.agent.as_str())) }
-        td class="wrap" { (visible(&row.interrupt.step)) }
-        td class="soft" { (since(row.since)) }
-        td class="soft" { @if let Some(expires) = row.expires { (expires) } @else { "never" } }
-    } }
+    let id = row.session.as_str();
+    table_row(
+        &NAMES,
+        [
+            html! { a href={ (session(id)) "#ask" } { bdi { (visible(id)) } } },
+            html! { (visible(&row.interrupt.name)) },
+            html! { (visible(row.agent.as_str())) },
+            html! { (visible(&row.interrupt.step)) },
+            since(row.since),
+            html! { @if let Some(expires) = row.expires { (expires) } @else { "never" } },
+        ],
+    )
 }
 
 fn fields(search: &Search) -> Markup {

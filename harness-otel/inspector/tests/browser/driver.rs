@@ -8,6 +8,9 @@ use fantoccini::{Client, ClientBuilder, Locator};
 use hyper_util::client::legacy::connect::HttpConnector;
 use serde_json::json;
 
+/// No window is narrower: what is, is a telephone.
+const NARROWEST: u32 = 500;
+
 /// A driver of browsers, which ends with this value.
 pub(crate) struct Driver {
     child: Child,
@@ -42,7 +45,13 @@ impl Driver {
         if dark {
             args.push("--blink-settings=preferredColorScheme=0");
         }
-        let options = json!({"goog:chromeOptions": {"args": args}});
+        let mut chrome = json!({"args": args});
+        if width < NARROWEST {
+            // High enough for a picture of most pages: the size of a telephone does not change.
+            let metrics = json!({"width": width, "height": 3_000, "pixelRatio": 1.0, "mobile": true, "touch": true});
+            chrome["mobileEmulation"] = json!({"deviceMetrics": metrics});
+        }
+        let options = json!({"goog:chromeOptions": chrome});
         let options = options.as_object().unwrap().clone();
         let mut builder = ClientBuilder::new(HttpConnector::new());
         builder.capabilities(options).connect(&self.url).await.unwrap()

@@ -98,6 +98,29 @@ for (const it of document.querySelectorAll("a[href],button,input:not([type=hidde
 return found;
 "#;
 
+/// What does not fit in a narrow window: controls that are partly outside of it, lists that scroll sideways, and
+/// words of a table that are broken.
+const OUTSIDE: &str = r#"
+const width = document.documentElement.clientWidth;
+const found = [];
+for (const it of document.querySelectorAll("a[href],button,input:not([type=hidden]),select,textarea,summary,.said,.rows td")) {
+    if (!it.checkVisibility() || it.matches(".skip") || it.closest("svg")) continue;
+    const { left, right } = it.getBoundingClientRect();
+    if (left < 0 || right > width) found.push(it.outerHTML.slice(0, 120));
+}
+for (const it of document.querySelectorAll(".scroll:has(>.rows)")) {
+    if (it.scrollWidth > it.clientWidth) found.push("a list scrolls sideways");
+}
+return found;
+"#;
+
+/// What may be scrolled, and has no place for a keyboard to do so from.
+const OUT_OF_REACH: &str = r#"
+return [...document.querySelectorAll("pre,.scroll,.loop")].filter((it) =>
+    it.checkVisibility() && it.tabIndex < 0 && (it.scrollWidth > it.clientWidth || it.scrollHeight > it.clientHeight)
+    && !it.querySelector("a,button,input")).map((it) => it.outerHTML.slice(0, 120));
+"#;
+
 async fn ask(browser: &Client, script: &str) -> Value {
     browser.execute(script, vec![]).await.unwrap()
 }
@@ -138,7 +161,9 @@ async fn pages_fit_and_their_text_can_be_read() {
         ("login", format!("http://{}/login", locked.address)),
         ("report", format!("file://{}", file.display())),
     ];
-    for (width, dark) in [(1_240, false), (1_240, true), (820, false), (500, true)] {
+    for (width, dark) in
+        [(1_240, false), (1_240, true), (820, false), (500, true), (400, false), (400, true)]
+    {
         let browser = driver.browser(width, dark).await;
         for (name, address) in &pages {
             browser.goto(address).await.unwrap();
@@ -150,7 +175,10 @@ async fn pages_fit_and_their_text_can_be_read() {
             let name = format!("{name}-{width}-{looks}");
             assert_eq!(ask(&browser, WIDE).await, json!(false), "{name}");
             assert_eq!(ask(&browser, FAINT).await, json!([]), "{name}");
+            assert_eq!(ask(&browser, OUTSIDE).await, json!([]), "{name}");
+            assert_eq!(ask(&browser, OUT_OF_REACH).await, json!([]), "{name}");
             assert_eq!(ask(&browser, NO_FOCUS).await, json!([]), "{name}");
+            ask(&browser, "document.activeElement.blur(); scrollTo(0, 0)").await;
             picture(&browser, &name).await;
         }
         browser.goto(&format!("{home}/session?id=o-8")).await.unwrap();
@@ -175,6 +203,9 @@ async fn a_page_that_changes_leaves_a_reader_where_they_are() {
     let mark = "const row = document.querySelector('#e2 a'); row.focus(); row.seen = true;
         getSelection().selectAllChildren(document.querySelector('#e2 .what span'));";
     ask(&browser, mark).await;
+    let first = "const now = document.querySelector('[data-part=now]'); now.seen = true; return now.textContent";
+    let one = "The session is interrupted at Act. One question waits for an answer.";
+    assert_eq!(ask(&browser, first).await, json!(one));
 
     let sessions = Sessions::shared(Arc::clone(&rig.store));
     let asked = sessions.status("t-1").await.unwrap().questions[0].id.clone();
@@ -186,6 +217,11 @@ async fn a_page_that_changes_leaves_a_reader_where_they_are() {
         document.querySelector('#e3 details').open, String(getSelection())]";
     assert_eq!(ask(&browser, found).await, json!([true, true, "a turn begins at Think"]));
     assert!(text(&browser, ".timeline").await.contains("answered by"));
+    // A screen reader says what changes within the element that it knows.
+    let says = "const now = document.querySelector('[data-part=now]');
+        return [now.seen, now.getAttribute('role'), now.textContent.trim()]";
+    let ended = json!([true, "status", "The session is ended at Think."]);
+    assert_eq!(ask(&browser, says).await, ended);
     // The rows are those that the server shows, once each and in order.
     let rows = "return [...document.querySelectorAll('.timeline > li[id]')].map(it => Number(it.id.slice(1)))";
     let head = sessions.status("t-1").await.unwrap().head.0;

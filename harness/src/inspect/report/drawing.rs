@@ -93,7 +93,7 @@ pub(super) fn svg(report: &Report) -> Markup {
     let (width, height) = layout.total;
     let hidden = report.steps.len() - layout.steps.len();
     html! {
-        figure class="loop" {
+        figure class="loop" tabindex="0" {
             svg role="img" aria-labelledby="loop-title loop-path" width=(width) height=(height)
                 viewBox={ "0 0 " (width) " " (height) } {
                 title id="loop-title" { "The loop " (shown(&report.harness)) }

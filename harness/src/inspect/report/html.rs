@@ -143,7 +143,7 @@ fn fact(name: &str, value: &str) -> Markup {
 fn steps(report: &Report) -> Markup {
     let longest = report.steps.iter().map(|step| step.active).max().unwrap_or_default();
     html! {
-        div class="scroll" {
+        div class="scroll" tabindex="0" role="region" aria-label="Steps" {
             table {
                 thead { tr {
                     th scope="col" { "Step" } th scope="col" { "Kind" }

@@ -66,7 +66,7 @@ pub(super) fn items(report: &Report) -> Markup {
     html! { @if !report.items.is_empty() {
         section class="panel" aria-labelledby="h-items" {
             h2 id="h-items" { "Items of " (visible(&report.status.step)) }
-            div class="scroll" { table {
+            div class="scroll" tabindex="0" role="region" aria-label="Items" { table {
                 thead { tr {
                     th scope="col" class="number" { "Item" } th scope="col" { "State" }
                     th scope="col" { "What" } th scope="col" { "Outcome" }

@@ -51,7 +51,7 @@ pub(super) fn svg(program: &ProgramReport, nth: usize) -> Markup {
     let (width, height) = (sides[0] + wide + sides[1], TOP * 2 + ROW * spots.len() + BOX - ROW);
     let (title, tip) = (format!("program-{nth}-title"), format!("program-{nth}-tip"));
     html! {
-        figure class="loop" {
+        figure class="loop" tabindex="0" {
             svg role="img" aria-labelledby=(title) width=(width) height=(height)
                 viewBox={ "0 0 " (width) " " (height) } {
                 title id=(title) { "The steps of " (shown(&program.field)) ", and what they need of each other: the tables say the same" }

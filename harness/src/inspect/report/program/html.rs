@@ -100,7 +100,7 @@ fn badge(status: CodeStatus) -> Markup {
 }
 
 fn steps(program: &ProgramReport) -> Markup {
-    html! { div class="scroll" { table {
+    html! { div class="scroll" tabindex="0" role="region" aria-label="Code steps" { table {
         thead { tr {
             th scope="col" { "Step" } th scope="col" { "Status" } th scope="col" { "Why" }
             th scope="col" { "Version" } th scope="col" class="number" { "Time" }
@@ -165,7 +165,7 @@ pub(super) fn known(edge: &Edge) -> &'static str {
 fn edges(program: &ProgramReport) -> Markup {
     html! { @if !program.edges.is_empty() {
         h3 { "Edges" }
-        div class="scroll" { table {
+        div class="scroll" tabindex="0" role="region" aria-label="Edges" { table {
             thead { tr {
                 th scope="col" { "Step" } th scope="col" { "Needs" } th scope="col" { "What" }
                 th scope="col" { "Kind" } th scope="col" { "Known from" }
