@@ -2,6 +2,7 @@
 //! what it allocates.
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use std::path::Path;
 use std::time::Duration;
 
 use harness_esg::testing::{ExecutorContract, Sources};
@@ -18,6 +19,16 @@ fn worker() -> MontyWorker {
 
 fn graph(script: &str) -> CodeGraph {
     CodeGraph::new(Program::from_script(script).unwrap(), worker(), Blobs::memory())
+}
+
+/// The graph of a program that another process has run.
+fn reopened(folder: &Path, script: &str) -> CodeGraph {
+    let mut graph = CodeGraph::open(folder, worker()).unwrap();
+    let script = Program::from_script(script).unwrap();
+    graph.edit(|program| program.follow(&script)).unwrap();
+    assert!(graph.replay().unwrap().ok());
+    drop(graph);
+    CodeGraph::open(folder, worker()).unwrap()
 }
 
 /// How the last step ends.
@@ -134,12 +145,7 @@ fn what_does_not_depend_on_an_edit_is_kept() {
 fn another_process_finds_data_and_functions() {
     let script = "# %% load\nimport math\nrows = [3.5, 1]\nalias = rows\ndef double(x):\n    return [2 * one for one in x]\n# %% use\nn = math.floor(sum(double(rows)))";
     let folder = tempfile::tempdir().unwrap();
-    let mut graph = CodeGraph::open(folder.path(), worker()).unwrap();
-    let script = Program::from_script(script).unwrap();
-    graph.edit(|program| program.follow(&script)).unwrap();
-    assert!(graph.replay().unwrap().ok());
-    drop(graph);
-    let mut graph = CodeGraph::open(folder.path(), worker()).unwrap();
+    let mut graph = reopened(folder.path(), script);
     assert_eq!(graph.replay().unwrap().executed().count(), 0);
     let use_it = "alias.append(10)\nn = math.floor(sum(double(rows)))";
     graph.edit(|program| program.replace("use", use_it)).unwrap();
@@ -264,12 +270,7 @@ fn code_of_ones_own_needs_no_limit_of_memory() {
 fn another_process_does_not_find_a_list_where_a_deque_was() {
     let script = "# %% make\nfrom collections import Counter, deque\nq = [deque([1, 2])]\nc = {'c': Counter('ab')}\n# %% use\nn = q[0][0]";
     let folder = tempfile::tempdir().unwrap();
-    let mut graph = CodeGraph::open(folder.path(), worker()).unwrap();
-    let script = Program::from_script(script).unwrap();
-    graph.edit(|program| program.follow(&script)).unwrap();
-    assert!(graph.replay().unwrap().ok());
-    drop(graph);
-    let mut graph = CodeGraph::open(folder.path(), worker()).unwrap();
+    let mut graph = reopened(folder.path(), script);
     graph.edit(|program| program.replace("use", "n = (q[0].popleft(), c['c']['zz'])")).unwrap();
     let report = graph.replay().unwrap();
     assert!(report.ok(), "{report}");

@@ -313,6 +313,28 @@ pub struct Ran {
     pub wall: Duration,
 }
 
+impl Ran {
+    /// A step that ended, and did nothing that is known.
+    #[must_use]
+    pub fn ended(ending: Ending, wall: Duration) -> Self {
+        Self {
+            ending,
+            lost: false,
+            reads: BTreeSet::new(),
+            external: BTreeMap::new(),
+            wrote: BTreeMap::new(),
+            units: Vec::new(),
+            dirty: BTreeSet::new(),
+            untracked: Vec::new(),
+            readings: Vec::new(),
+            clock: false,
+            stdout: Output::default(),
+            stderr: Output::default(),
+            wall,
+        }
+    }
+}
+
 /// Everything that is live.
 #[derive(Clone, Debug, Default)]
 pub struct Swept {

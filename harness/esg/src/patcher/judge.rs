@@ -172,8 +172,10 @@ impl<'a> Program<'a> {
         let mut pairs = self.tokens.iter().zip(&after.tokens).filter(|(old, new)| old != new);
         let (Some((old, new)), None) = (pairs.next(), pairs.next()) else { return false };
         let is_word = old.chars().all(|one| one == '_' || one.is_alphanumeric());
-        let near = KEYWORDS.contains(new) || ["try", "yield"].contains(new);
-        is_word && near && strsim::damerau_levenshtein(old, new) <= 2 && old.len() > 1
+        is_word
+            && KEYWORDS.contains(new)
+            && strsim::damerau_levenshtein(old, new) <= 2
+            && old.len() > 1
     }
 
     fn line_text(&self, line: usize) -> &'a str {

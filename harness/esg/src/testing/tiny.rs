@@ -3,13 +3,11 @@ mod language;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
 use crate::exec::{
-    Blob, Caps, Ending, ExecError, Executor, KillHandle, Output, Ran, RunStep, Swept, Sync, Synced,
-    Value,
+    Blob, Caps, ExecError, Executor, KillHandle, Ran, RunStep, Swept, Sync, Synced, Value,
 };
 use crate::model::{Entity, Fingerprint, Member, Unit, UnitKey};
 use language::Turn;
@@ -378,24 +376,5 @@ impl Executor for TinyWorker {
 impl Default for TinyWorker {
     fn default() -> Self {
         Self::new()
-    }
-}
-
-/// A step that did nothing yet.
-fn nothing() -> Ran {
-    Ran {
-        ending: Ending::Ok,
-        lost: false,
-        reads: BTreeSet::new(),
-        external: BTreeMap::new(),
-        wrote: BTreeMap::new(),
-        units: Vec::new(),
-        dirty: BTreeSet::new(),
-        untracked: Vec::new(),
-        readings: Vec::new(),
-        clock: false,
-        stdout: Output::default(),
-        stderr: Output::default(),
-        wall: Duration::ZERO,
     }
 }

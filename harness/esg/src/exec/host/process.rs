@@ -219,7 +219,7 @@ impl Process {
                 _ => "it exited while no step ran".to_owned(),
             }));
         }
-        self.exchange(parts, may)
+        self.finish(parts, may)
     }
 
     /// Sends the rest of a message that was [sent ahead](Self::send_ahead), and receives the reply, which may
@@ -229,13 +229,9 @@ impl Process {
     /// As [`turn`](Self::turn).
     pub(in crate::exec) fn finish(
         &mut self,
-        rest: &[u8],
+        rest: &[&[u8]],
         may: Allowance,
     ) -> Result<Message, Fault> {
-        self.exchange(&[rest], may)
-    }
-
-    fn exchange(&mut self, parts: &[&[u8]], may: Allowance) -> Result<Message, Fault> {
         let now = Instant::now();
         let mut watch = Watch {
             until: now + may.wall,
@@ -245,7 +241,7 @@ impl Process {
             room: now + LOOK,
             resident: None,
         };
-        for part in parts {
+        for part in rest {
             self.write(part, &mut watch)?;
         }
         self.read(&mut watch)

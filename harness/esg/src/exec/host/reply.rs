@@ -300,19 +300,5 @@ impl SweepReply {
 
 /// A step whose worker died.
 pub(in crate::exec) fn lost(ending: Ending, wall: Duration) -> Ran {
-    Ran {
-        ending,
-        lost: true,
-        reads: BTreeSet::new(),
-        external: BTreeMap::new(),
-        wrote: BTreeMap::new(),
-        units: Vec::new(),
-        dirty: BTreeSet::new(),
-        untracked: Vec::new(),
-        readings: Vec::new(),
-        clock: false,
-        stdout: Output::default(),
-        stderr: Output::default(),
-        wall,
-    }
+    Ran { lost: true, ..Ran::ended(ending, wall) }
 }

@@ -60,7 +60,7 @@ impl Spare {
     ) -> Result<Process, Fault> {
         let Self { mut process, next, opening, unsent } = self;
         // Before its sandbox is set up, which goes by the path, the directory must stay where it is.
-        let Waits {} = opening.reply(process.finish(&unsent, may)?)?.0;
+        let Waits {} = opening.reply(process.finish(&[&unsent], may)?)?.0;
         next.take_place().map_err(Fault::System)?;
         process.join(group, folder);
         let reply = process.turn(&[CONTINUE], may)?;

@@ -5,8 +5,7 @@ mod session;
 mod values;
 mod worker;
 
-use std::time::Duration;
-
+use monty_types::MONTY_VERSION;
 use thiserror::Error;
 
 use super::{Caps, Limits, Trust};
@@ -141,7 +140,6 @@ impl Monty {
     /// What values and fingerprints of the workers depend on.
     fn fingerprint(&self) -> String {
         let Limits { wall, address_space, output, .. } = self.limits;
-        let wall: Duration = wall;
-        format!("monty 0.0.23, worker 1, {wall:?}, {address_space}, {output}")
+        format!("monty {MONTY_VERSION}, worker 1, {wall:?}, {address_space}, {output}")
     }
 }

@@ -2,7 +2,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use monty_types::MontyObject;
 
@@ -378,7 +378,7 @@ impl MontyWorker {
         let wall = begun.elapsed();
         let now = self.look_around(&functions(request.step, request.source, &scanned))?;
         let wrote = self.wrote(&scanned, &reads, &now);
-        let mut ran = nothing(ending, reads, stdout, wall);
+        let mut ran = Ran { reads, stdout, ..Ran::ended(ending, wall) };
         match ran.ending.is_ok() {
             true => {
                 ran.units = self.regroup(request.seq, &wrote, now);
@@ -461,25 +461,6 @@ impl Executor for MontyWorker {
 
 /// The longest text of a value.
 const REPR: usize = 10_000;
-
-/// A step that ran, before it is known what it did.
-fn nothing(ending: Ending, reads: BTreeSet<Entity>, stdout: Output, wall: Duration) -> Ran {
-    Ran {
-        ending,
-        lost: false,
-        reads,
-        external: BTreeMap::new(),
-        wrote: BTreeMap::new(),
-        units: Vec::new(),
-        dirty: BTreeSet::new(),
-        untracked: Vec::new(),
-        readings: Vec::new(),
-        clock: false,
-        stdout,
-        stderr: Output::default(),
-        wall,
-    }
-}
 
 /// Without the values.
 impl fmt::Debug for MontyWorker {

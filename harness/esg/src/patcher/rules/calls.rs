@@ -36,19 +36,16 @@ fn misspelt(scene: &Scene<'_>, found: &mut Found<'_>, callee: &str, parameters: 
     let Some(name) = scene.fault.facts.name.as_deref() else {
         return;
     };
-    let is_argument = |index: &usize| scene.is_argument(*index);
-    let mut any = scene.named(name).filter(is_argument);
-    // The call that has the argument, if its name is known: another one may have the right one.
-    let found_in = calls(scene, callee).find_map(|(open, close)| {
-        let place = scene.named(name).filter(is_argument).find(|i| (open..close).contains(i))?;
-        Some((place, open..close))
+    let places = || scene.named(name).filter(|index| scene.is_argument(*index));
+    let mut calls = calls(scene, callee).map(|(open, close)| open..close).peekable();
+    // The call that has the argument: another one may have the right one. The callee may be called by
+    // another name.
+    let anywhere = calls.peek().is_none().then_some(0..usize::MAX);
+    let found_in = calls.chain(anywhere).find_map(|inside| {
+        let place = places().find(|index| inside.contains(index))?;
+        Some((place, inside))
     });
-    let is_called = calls(scene, callee).next().is_some();
-    let (place, inside) = match found_in {
-        Some((place, inside)) => (Some(place), inside),
-        None if is_called => (None, 0..0),
-        None => (any.next(), 0..usize::MAX),
-    };
+    let Some((place, inside)) = found_in else { return };
     let given: Vec<&str> = scene
         .statement
         .iter()
@@ -57,9 +54,9 @@ fn misspelt(scene: &Scene<'_>, found: &mut Found<'_>, callee: &str, parameters: 
         .collect();
     let free = parameters.iter().map(String::as_str).filter(|name| !given.contains(name));
     for near in nearest(name, free) {
-        let edits = place.map(|index| (scene.span(index), near.to_owned()));
+        let edits = vec![(scene.span(place), near.to_owned())];
         let why = format!("`{callee}` takes no argument `{name}`; it takes `{near}`");
-        found.add(Rule::MisspeltArgument, why, edits.into_iter().collect());
+        found.add(Rule::MisspeltArgument, why, edits);
     }
 }
 

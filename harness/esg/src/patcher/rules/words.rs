@@ -8,11 +8,11 @@ use super::{Found, Rule, Scene};
 use crate::diagnosis::nearest;
 use crate::scan::scan;
 
-/// The words of the language that people misspell so that a source no longer parses.
-pub(in super::super) const KEYWORDS: [&str; 30] = [
+/// The words of the language, without the constants.
+pub(in super::super) const KEYWORDS: [&str; 32] = [
     "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif",
     "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda",
-    "nonlocal", "not", "or", "pass", "raise", "return", "while", "with",
+    "nonlocal", "not", "or", "pass", "raise", "return", "try", "while", "with", "yield",
 ];
 
 /// Short ones that the likeness of words says nothing about, and those of other languages.
@@ -44,7 +44,7 @@ pub(super) fn propose(scene: &Scene<'_>, found: &mut Found<'_>, suspects: &[Vec<
             continue;
         }
         let foreign = FOREIGN.iter().find(|(other, _)| *other == word).map(|(_, ours)| *ours);
-        let near = nearest(word, KEYWORDS.into_iter().chain(["try", "yield"]));
+        let near = nearest(word, KEYWORDS);
         for keyword in foreign.into_iter().chain(near) {
             let why = format!("`{word}` is no word of the language; `{keyword}` is");
             known.push((Rule::MisspeltKeyword, why, vec![(scene.span(index), keyword.to_owned())]));

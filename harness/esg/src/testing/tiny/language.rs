@@ -1,10 +1,11 @@
 //! The language of the tiny worker.
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde_json::{Value as Json, json};
 
-use super::{Object, Shared, TinyWorker, get, nothing};
+use super::{Object, Shared, TinyWorker, get};
 use crate::exec::{Ending, Ran, Untracked, Wrote};
 use crate::model::Entity;
 
@@ -23,7 +24,8 @@ type Stop = Box<Ending>;
 
 impl<'a> Turn<'a> {
     pub(super) fn new(worker: &'a mut TinyWorker, readings: &'a [Json]) -> Self {
-        Self { worker, readings, ran: nothing(), bound: BTreeSet::new(), line: 0 }
+        let ran = Ran::ended(Ending::Ok, Duration::ZERO);
+        Self { worker, readings, ran, bound: BTreeSet::new(), line: 0 }
     }
 
     pub(super) fn into_ran(self, ending: Result<(), Stop>) -> Ran {

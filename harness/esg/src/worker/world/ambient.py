@@ -130,7 +130,9 @@ class Ambients:
         for name, one in self.active.items():
             uses = name in self.used or one.uses(tops, names)
             # A module that is out of sight, as before the import of a later step, has no state to see.
-            if one.module not in _modules or not uses and one.packages and one.name != "numpy.random":
+            if one.module not in _modules:
+                continue
+            if not uses and one.packages:
                 continue
             try:
                 now = self._now(name)

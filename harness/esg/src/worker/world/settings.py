@@ -334,7 +334,10 @@ def _read_arguments():
 
 
 def _restore_arguments(state):
-    sys.argv = state
+    if state is None:
+        vars(sys).pop("argv", None)
+    else:
+        sys.argv = state
 
 
 _PARSERS = "argparse click docopt fileinput fire getopt optparse typer".split()
