@@ -15,7 +15,7 @@ use language::Turn;
 /// A worker for a small part of Python, without an interpreter: tests of graphs and executors are
 /// fast with it, and the same everywhere.
 ///
-/// A step is lines of these forms; anything else ends it as [`Ending::Unsupported`]:
+/// A step is lines of these forms; any other line ends the step as not supported:
 ///
 /// ```python
 /// x = 1 + y             # integers and sums
