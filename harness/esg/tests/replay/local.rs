@@ -179,6 +179,34 @@ fn a_later_step_sees_the_arguments_that_a_step_sets() {
 }
 
 #[test]
+fn the_directory_for_temporary_files_is_looked_for_where_it_is_in_a_full_run() {
+    let make = "import tempfile\nn = 1\nwith tempfile.TemporaryDirectory() as one: pass";
+    let more = "with tempfile.TemporaryDirectory() as two: pass";
+    for python in pythons() {
+        let steps =
+            [("import", "import tempfile"), ("make", make), ("more", more), ("end", "e = 1")];
+        let mut graph = graph(&python, &steps);
+        assert_eq!(ran(&mut graph).len(), 4);
+        for (step, source) in [
+            ("make", make.replace("n = 1", "n = 2")),
+            ("make", "import tempfile".to_owned()),
+            (
+                "make",
+                "import os\nos.mkdir('t')\nos.environ['TMPDIR'] = os.path.abspath('t')".to_owned(),
+            ),
+            ("more", more.replace("two", "three")),
+            ("make", make.to_owned()),
+        ] {
+            graph.edit(|program| program.replace(step, &source)).unwrap();
+            let report = graph.replay().unwrap();
+            assert!(report.ok() && report.untracked.is_empty(), "{source}: {report}");
+            let verdict = graph.verify().unwrap();
+            assert!(verdict.same, "{}: {source}: {report}\n{verdict}", python.display());
+        }
+    }
+}
+
+#[test]
 fn a_user_adds_a_channel() {
     let python = &pythons()[0];
     let unit = Ambient::new(

@@ -89,27 +89,25 @@ class Ambients:
                 self.active[name] = one
                 if one.start is not None:
                     one.start()
-                if one.name == "logging":
-                    self._observe_logging()
+                if one.observe is not None:
+                    one.observe(self._noting(name))
                 self.known[name] = self.initial[name] = self._now(name)
 
-    def _observe_logging(self):
-        """Libraries log too, and whether that shows depends on the levels."""
-        logger = _modules["logging"].Logger
+    def _noting(self, name):
+        """Makes functions that note the use of a channel, whichever code calls them."""
         events, used = self.events, self.used
 
         def noting(real):
-            def method(self, /, *args, **named):
+            def method(*args, **named):
                 if events.running:
-                    used.add(PREFIX + "logging")
-                return real(self, *args, **named)
+                    used.add(name)
+                return real(*args, **named)
 
             method.__name__, method.__qualname__ = real.__name__, real.__qualname__
-            method.__module__, method.__doc__ = real.__module__, real.__doc__
+            method.__module__, method.__doc__, method.__wrapped__ = real.__module__, real.__doc__, real  # type: ignore[attr-defined]
             return method
 
-        for name in ("isEnabledFor", "handle", "getEffectiveLevel", "hasHandlers"):
-            setattr(logger, name, noting(logger.__dict__[name]))
+        return noting
 
     def _now(self, name):
         state = self.active[name].read()

@@ -449,13 +449,15 @@ def _named(key, traits):
 
 
 def _rebinds(inside, key):
-    """Whether a function of a module rebinds one of its variables."""
+    """Whether a function of a module, which another may wrap, rebinds one of its variables."""
+    functions = [value for value in list(inside.values()) if _type(value) is types.FunctionType]
+    functions = [value.__dict__.get("__wrapped__", value) for value in functions]
     return any(
         _type(value) is types.FunctionType
         and value.__globals__ is inside
         and key in value.__code__.co_names
         and key in own_changes(value.__code__)[0]
-        for value in list(inside.values())
+        for value in functions
     )
 
 

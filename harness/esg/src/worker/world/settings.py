@@ -23,12 +23,15 @@ class Ambient:
     # Names in code whose use depends on it, whatever modules it uses.
     names = frozenset()
 
-    def __init__(self, name, module, read, restore, packages=ALL, names=(), keep=None, start=None):
+    def __init__(self, name, module, read, restore, packages=ALL, names=(), keep=None, start=None,
+                 observe=None):
         self.name, self.module, self.read, self.restore = name, module, read, restore
         # Returns a function that sets state that cannot be written down as it is now.
         self.keep = keep
         # Sets the state that every worker begins with, where the module takes one from the system.
         self.start = start
+        # Replaces functions of the module by what it is given makes of them: their use counts.
+        self.observe = observe
         self.packages = packages if packages is ALL else frozenset(packages)
         self.names = frozenset(names)
 
@@ -200,6 +203,13 @@ def _loggers(logging):
     return found
 
 
+def _observe_logging(noting):
+    """Libraries log too, and whether that shows depends on the levels."""
+    logger = _modules["logging"].Logger
+    for name in ("isEnabledFor", "handle", "getEffectiveLevel", "hasHandlers"):
+        setattr(logger, name, noting(logger.__dict__[name]))
+
+
 def _read_logging():
     """Levels, handlers and switches of the loggers that differ from a new one."""
     logging = _modules["logging"]
@@ -314,6 +324,22 @@ def _keep_logging():
     return put_back
 
 
+# Where temporary files are: found by the first step that needs one, which writes there, or set.
+
+
+def _read_temporary():
+    return vars(_modules["tempfile"]).get("tempdir")
+
+
+def _restore_temporary(state):
+    _modules["tempfile"].tempdir = state
+
+
+def _observe_temporary(noting):
+    inside = vars(_modules["tempfile"])
+    inside["_gettempdir"] = noting(inside["_gettempdir"])
+
+
 # scikit-learn. Its settings are those of the thread.
 
 
@@ -355,7 +381,10 @@ TABLE = [
             _keep_figures),
     Ambient("sklearn.config", "sklearn._config", _read_sklearn, _restore_sklearn, ("sklearn",),
             ("set_config", "get_config", "config_context")),
-    Ambient("logging", "logging", _read_logging, _restore_logging, ("logging",), keep=_keep_logging),
+    Ambient("logging", "logging", _read_logging, _restore_logging, ("logging",), keep=_keep_logging,
+            observe=_observe_logging),
+    Ambient("tempfile.tempdir", "tempfile", _read_temporary, _restore_temporary, (), ("tempdir",),
+            observe=_observe_temporary),
     Ambient("decimal", "decimal", _read_decimal, _restore_decimal),
     Ambient("locale", "locale", _read_locale, _restore_locale),
     Ambient("sys.argv", "sys", _read_arguments, _restore_arguments, _PARSERS, ("argv",)),
