@@ -280,3 +280,18 @@ fn submodules_that_a_library_imports_late_are_there_after_edits() {
     assert_eq!(graph.value("seen").unwrap().repr, "True");
     edit(&mut graph, "save", "image.save", "n = 1\nimage.save");
 }
+
+#[test]
+fn a_submodule_that_its_package_loads_when_it_is_looked_for_makes_no_difference() {
+    let steps = [
+        ("import", "import numpy as np"),
+        ("use", "n = int(np.random.default_rng(1).integers(9))"),
+        ("end", "e = 1"),
+    ];
+    let Some(mut graph) = program(&steps) else { return };
+    let source = "import pandas as pd\nn = len(pd.DataFrame({'k': [1, 2]}))";
+    graph.edit(|program| program.replace("use", source)).unwrap();
+    graph.replay().unwrap();
+    let verdict = graph.verify().unwrap();
+    assert!(verdict.same, "{verdict}");
+}

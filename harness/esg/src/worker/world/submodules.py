@@ -1,10 +1,11 @@
 """Which submodules exist: the import system binds each on its package, where any code finds it.
 
-A submodule that its package loads itself exists whenever the package does. Any other is process
-state, `import/a.b`: written by each step that imports it or something that loads it, even if it is
-loaded already, and read by steps that may look for it on the package. If the state does not have a
-loaded submodule, it is hidden: removed from the package and from `sys.modules` until it is imported
-again. It stays the same object, because references to it cannot be redirected.
+A submodule that its package loads itself, at once or when it is looked for, exists whenever the
+package does. Any other is process state, `import/a.b`: written by each step that imports it or
+something that loads it, even if it is loaded already, and read by steps that may look for it on the
+package. If the state does not have a loaded submodule, it is hidden: removed from the package and from
+`sys.modules` until it is imported again. It stays the same object, because references to it cannot be
+redirected.
 """
 
 import hashlib
@@ -54,6 +55,7 @@ class Submodules:
         self._loading = []
         self._files = {}
         self._children = {}
+        self._offers = {}
         self._counted = len(_loaded)
         # Those with nothing hidden among what their loading loads.
         self._clear = set()
@@ -164,6 +166,7 @@ class Submodules:
             self._reached.clear()
             self._brought.clear()
             self._children.clear()
+            self._offers.clear()
             if not self._loading:
                 self._clear.clear()
                 if self.present:
@@ -177,11 +180,26 @@ class Submodules:
 
     def is_own(self, name):
         """Whether it is a submodule that exists only if some code loads it."""
-        parent = name.rpartition(".")[0]
+        parent, _, last = name.rpartition(".")
         if not parent or name in self.preloaded or name in self.lazy or self.modules.is_scratch(name):
+            return False
+        if last in self._offered(parent):
             return False
         # The interpreter caches codecs: only the first use loads one.
         return parent != "encodings" and name not in self.reach(parent)
+
+    def _offered(self, package):
+        """The names that a package offers through its `__getattr__`, which loads a submodule as soon as
+        any code looks for it. So it makes no difference whether one is loaded."""
+        known = self._offers.get(package)
+        if known is None:
+            known, held = _NONE, inside(package)
+            if held is not None and type(held.get("__getattr__")) is types.FunctionType:
+                names = held.get("__all__")
+                if type(names) in (list, tuple):
+                    known = frozenset(name for name in names if type(name) is str)
+            self._offers[package] = known
+        return known
 
     def reach(self, name):
         """What loading the module loads, including itself."""
@@ -311,7 +329,7 @@ class Submodules:
         parent = name.rpartition(".")[0]
         if not parent or name in self.preloaded or name in self.present or name in self.lazy:
             return True
-        if parent == "encodings":
+        if parent == "encodings" or name.rpartition(".")[2] in self._offered(parent):
             return True
         if self.modules.is_scratch(name) or name.startswith("_harness.") or name not in self._needs:
             return True
