@@ -295,3 +295,23 @@ fn a_submodule_that_its_package_loads_when_it_is_looked_for_makes_no_difference(
     let verdict = graph.verify().unwrap();
     assert!(verdict.same, "{verdict}");
 }
+
+/// Submodules, warning filters and settings: a package is loaded once in a worker.
+#[test]
+fn what_a_first_import_does_stands_when_the_importing_step_runs_again() {
+    let steps = [
+        ("import", "import xml.dom.minidom\nimport sklearn.pipeline\nk = 1"),
+        ("dom", "import xml\nwhere = xml.dom.minidom.__name__"),
+        (
+            "filters",
+            "import warnings\nkept = any('numpy' in str(one) for one in warnings.filters)",
+        ),
+        ("sub", "name = sklearn.pipeline.__name__"),
+    ];
+    let Some(mut graph) = program(&steps) else { return };
+    assert_eq!(edit(&mut graph, "import", "k = 1", "k = 2"), ["import"]);
+    assert_eq!(edit(&mut graph, "filters", "kept =", "again ="), ["filters"]);
+    assert_eq!(edit(&mut graph, "sub", "name =", "named ="), ["sub"]);
+    assert_eq!(edit(&mut graph, "dom", "where =", "there ="), ["dom"]);
+    assert_eq!(graph.value("again").unwrap().repr, "True");
+}

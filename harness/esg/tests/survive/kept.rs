@@ -1,10 +1,13 @@
 //! What a replay leaves in the worker and in its directory, also if most of it was kept, if a value
 //! cannot be stored, or if another process had made it.
 use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use harness_esg::{
-    BlobLimits, Blobs, CPython, CodeGraph, Limits, Program, ProgramError, Reason, Trust,
+    BlobLimits, Blobs, CPython, CodeGraph, Journal, JournalError, Limits, Program, ProgramError,
+    Reason, Record, Trust,
 };
 use serde_json::json;
 
@@ -96,6 +99,10 @@ fn paths_in_values_lead_to_the_same_files_in_the_next_process() {
             "home",
             "home = os.path.expanduser('~/a')\nfirst = sys.path[0]\ntmp = tempfile.gettempdir()",
         ),
+        (
+            "module",
+            "open('made.py', 'w').write('def of():\\n    return open(__file__).read(3)')\nimport made",
+        ),
         ("read", "text = open(where).read()"),
     ];
     let mut graph = CodeGraph::open(dir.path(), worker()).unwrap();
@@ -103,12 +110,12 @@ fn paths_in_values_lead_to_the_same_files_in_the_next_process() {
     assert!(graph.replay().unwrap().ok());
     drop(graph);
     let mut graph = CodeGraph::open(dir.path(), worker()).unwrap();
-    let source = "text = open(where).read() + open(home).read() + open(first + '/a').read() + open(tmp + '/a').read()";
+    let source = "text = open(where).read() + open(home).read() + open(first + '/a').read() + open(tmp + '/a').read() + made.of()";
     graph.edit(|program| program.replace("read", source)).unwrap();
     let report = graph.replay().unwrap();
     assert!(report.ok(), "{report}");
     assert_eq!(report.ran, [("read".into(), Reason::Edited)]);
-    assert_eq!(shown(&mut graph, "text"), "'1111'");
+    assert_eq!(shown(&mut graph, "text"), "'1111def'");
     assert!(graph.verify().unwrap().same);
     drop(graph);
 
@@ -173,6 +180,38 @@ fn after_a_failed_write_nothing_of_the_step_is_left() {
     drop(graph);
     let mut graph = CodeGraph::open(dir.path(), worker()).unwrap();
     assert_eq!(graph.replay().unwrap().executed().count(), 0);
+}
+
+/// A journal that takes no more executions once it is full.
+#[derive(Debug)]
+struct Full(Arc<AtomicBool>);
+
+impl Journal for Full {
+    fn append(&mut self, records: &[Record]) -> Result<(), JournalError> {
+        let ran = records.iter().any(|record| matches!(record, Record::Ran(_)));
+        match ran && self.0.load(Ordering::Relaxed) {
+            true => Err(JournalError::new("full")),
+            false => Ok(()),
+        }
+    }
+}
+
+#[test]
+fn an_execution_that_no_journal_holds_did_not_happen() {
+    let full = Arc::new(AtomicBool::new(false));
+    let graph = CodeGraph::new(Program::new(), worker(), Blobs::memory());
+    let mut graph = graph.with_journal(Full(full.clone()));
+    graph.edit(|program| push(program, &[("a", "xs = [1]"), ("n", "n = len(xs)")])).unwrap();
+    graph.replay().unwrap();
+    graph.edit(|program| program.insert_before("n", "b", "xs.append(2)")).unwrap();
+    full.store(true, Ordering::Relaxed);
+    assert!(graph.replay().is_err());
+    assert!(graph.executions().iter().all(|one| &*one.step != "b"), "{:?}", graph.executions());
+    full.store(false, Ordering::Relaxed);
+    let report = graph.replay().unwrap();
+    assert_eq!(report.ran.first().map(|(step, _)| &**step), Some("b"), "{report}");
+    assert_eq!(shown(&mut graph, "n"), "2");
+    assert!(graph.verify().unwrap().same);
 }
 
 #[test]
