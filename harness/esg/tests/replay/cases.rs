@@ -110,3 +110,30 @@ fn a_step_that_leaves_the_tracked_world_takes_what_it_did_with_it() {
         assert_ne!(graph.value("r").unwrap().repr, "'0.143'");
     }
 }
+
+#[test]
+fn a_counter_inside_of_an_object_is_no_reason_to_make_it_again() {
+    let class = "import itertools\nclass Counted:\n    def __init__(self, options):\n        \
+        self.options, self.ids = options, itertools.count(1)\n    def next(self):\n        return next(self.ids)";
+    for python in pythons() {
+        let steps = [
+            ("class", class),
+            ("options", "options = {'start': 1}"),
+            ("make", "counted = Counted(options)\nfirst = counted.next()"),
+            ("use", "second = counted.next()"),
+            ("report", "print(options, second)"),
+        ];
+        let mut graph = graph(&python, &steps);
+        assert!(graph.replay().unwrap().ok());
+        for (step, source, ran) in [
+            ("report", "print(second, options)", &["report"][..]),
+            ("use", "second = counted.next() + counted.next()", &["use", "report"]),
+        ] {
+            graph.edit(|program| program.replace(step, source)).unwrap();
+            let report = graph.replay().unwrap();
+            assert_eq!(report.executed().map(|step| &**step).collect::<Vec<_>>(), ran, "{report}");
+            assert!(graph.verify().unwrap().same);
+        }
+        assert_eq!(graph.value("second").unwrap().repr, "5");
+    }
+}

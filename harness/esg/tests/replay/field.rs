@@ -302,10 +302,7 @@ fn what_a_first_import_does_stands_when_the_importing_step_runs_again() {
     let steps = [
         ("import", "import xml.dom.minidom\nimport sklearn.pipeline\nk = 1"),
         ("dom", "import xml\nwhere = xml.dom.minidom.__name__"),
-        (
-            "filters",
-            "import warnings\nkept = any('numpy' in str(one) for one in warnings.filters)",
-        ),
+        ("filters", "import warnings\nkept = any('numpy' in str(one) for one in warnings.filters)"),
         ("sub", "name = sklearn.pipeline.__name__"),
     ];
     let Some(mut graph) = program(&steps) else { return };

@@ -36,6 +36,8 @@ DIFFERENT = [
     ("ValueError(1)", "ValueError(True)"), ("ValueError(1)", "TypeError(1)"), ("iter([1, 2])", "iter([2])"),
     ("property(len)", "property(abs)"), ("staticmethod(len)", "classmethod(len)"), ("list[int]", "list[str]"),
     ("int | str", "str | int"), ("__import__('io').StringIO('a')", "__import__('io').BytesIO(b'a')"),
+    ("__import__('itertools').count(1)", "__import__('itertools').count(1, 2)"),
+    ("__import__('itertools').count(1)", "__import__('itertools').count(2)"),
     ("NotImplemented", "..."), ("[].append", "[].extend"), ("{1: 0}.keys()", "{1: 0}.values()"),
 ]
 
@@ -79,6 +81,9 @@ KEPT = [
     ("bytearray(b'abc')", "v.append(100); assert v == b'abcd'"),
     ("iter([1, 2, 3])", "assert list(v) == [1, 2, 3]"),
     ("(lambda i: (next(i), i)[1])(iter([1, 2, 3]))", "assert list(v) == [2, 3]"),
+    ("(lambda c: (next(c), c)[1])(__import__('itertools').count(3))", "assert [next(v), next(v)] == [4, 5]"),
+    ("__import__('itertools').count(-5, 2)", "assert [next(v), next(v)] == [-5, -3]"),
+    ("__import__('itertools').count(2**63)", "assert [next(v), next(v)] == [2**63, 2**63 + 1]"),
     ("KeyError('k')", "assert v.args == ('k',)"), ("OSError(2, 'no', 'f')", "assert v.filename == 'f' and v.errno == 2"),
     ("[].append", "v(1); assert v.__self__ == [1]"), ("list[int]", "assert v == list[int]"), ("int | None", "assert v == int | None"),
     ("__import__('typing').Optional[int]", "import typing; assert v == typing.Optional[int]"),
@@ -188,7 +193,7 @@ class Blobs(Reloading):
 
     def test_unserializable_values_have_a_reason(self):
         session = Session()
-        session.run("import itertools, threading\ng = (i for i in [1])\nc = itertools.count()\nl = threading.Lock()\nl.acquire()\n"
+        session.run("import itertools, threading\ng = (i for i in [1])\nc = itertools.count(0.5)\nl = threading.Lock()\nl.acquire()\n"
                     "m = map(len, [])\ntry:\n    1 / 0\nexcept Exception as e:\n    err = e")
         for name, why in (("g", "generator"), ("c", "type itertools.count"), ("l", "type lock"), ("m", "type map"),
                           ("err", "a traceback")):

@@ -3,8 +3,10 @@
 Their modules are used only if a program has loaded them.
 """
 import _thread
+import re
 import sys
 import types
+from itertools import count
 
 from _harness.values.codeforms import digest
 from _harness.values.compat import TUPLE_GETTER as _getter, get_referents
@@ -117,6 +119,28 @@ class Lock(Kind):
         pass
 
 
+class Count(Kind):
+    """`itertools.count` over plain integers: where it is, which only its text shows, and its step. Its
+    own reduction warns."""
+    tag, sure = "count", False
+    other = Unserializable("type itertools.count", kids=referents)
+    text = re.compile(r"count\((-?\d+)(?:, (-?\d+))?\)").fullmatch
+
+    def pick(self, walk, o):
+        # No number of a class of the program, whose text would run code, and none that is too long.
+        plain = all([v is count or type(v) is int and v.bit_length() < 4096 for v in get_referents(o)])
+        return self if plain and self.text(repr(o)) else self.other
+
+    def split(self, walk, objs):
+        return [tuple(map(int, filter(None, self.text(repr(o)).groups()))) for o in objs], []
+
+    def make(self, load, head, n):
+        return [count(*found) for found in head]
+
+    def fill(self, load, objs, head, kids):
+        pass
+
+
 class Generator(Kind):
     """A suspended generator or coroutine: its code, its position, the content of its frame. Never
     stored."""
@@ -150,6 +174,7 @@ RLOCK = Lock("rlock", _thread.RLock, vars(_thread.RLock)["_is_owned"])
 register(LOCK)
 register(RLOCK)
 PICKS = {id(_thread.LockType): LOCK.pick, id(_thread.RLock): RLOCK.pick}
+PICKS[id(count)] = register(Count()).pick
 PATH = register(Path())
 
 
