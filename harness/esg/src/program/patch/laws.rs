@@ -12,6 +12,25 @@ fn sources() -> impl Strategy<Value = String> {
     (lines, any::<bool>()).prop_map(|(lines, ends)| lines.join("\n") + if ends { "\n" } else { "" })
 }
 
+/// Statements that define functions and classes, at the top, in blocks and in each other.
+const STATEMENTS: &[&str] = &[
+    "x = 1\n",
+    "\n# def f\n\n",
+    "def f(): pass\n",
+    "def f(): pass; y = 1  # one\n",
+    "def f(): pass;\n",
+    "def f(): pass \\\n\n",
+    "@cache\n@other(1)\ndef f(a):\n    def g():\n        return a\n    return g\n\n",
+    "async def g():\n    await f()\n    # the end\n",
+    "class A:\n    def f(self):\n        pass\n    class B:\n        @staticmethod\n        def f(): ...\n",
+    "class A: pass\r\n",
+    "if x:\n    def f(): pass\nelse:\n    class A:\n        def f(self): pass\n",
+    "try:\n    import json\nexcept ImportError:\n    def g(): pass\n",
+    "with open('x') as file:\n    def f(): pass\n\n",
+    "text = '''\ndef f():\n    pass\n'''\n",
+    "\u{e9} = 'class'\n",
+];
+
 proptest! {
     #[test]
     fn a_diff_makes_the_first_into_the_second(old in sources(), new in sources()) {
@@ -55,6 +74,23 @@ proptest! {
         prop_assert_eq!(made.is_ok(), places == 1, "{:?}", made);
         if places > 1 {
             prop_assert!(matches!(made, Err(Refusal::Ambiguous { .. })), "{:?}", made);
+        }
+    }
+
+    #[test]
+    fn a_definition_is_found_in_the_parts_that_may_contain_it_as_in_the_whole(
+        parts in prop::collection::vec(prop::sample::select(STATEMENTS.to_vec()), 0..8),
+        path in prop::sample::select(vec!["f", "g", "A", "A.f", "A.B", "A.B.f", "f.g"]),
+    ) {
+        let source = parts.concat();
+        let mut program = Program::new();
+        program.push("s", &source).unwrap();
+        let name = path.rsplit('.').next().unwrap();
+        let patch = Patch::symbol("s", path, &format!("def {name}(new):\n    return 7\n"));
+        match (program.patch(&patch), patch.preview("s", &source)) {
+            (Ok(_), Ok(made)) => prop_assert_eq!(&*program.step("s").unwrap().source, &*made),
+            (Err(ProgramError::Refused(one)), Err(other)) => prop_assert_eq!(one, other),
+            (one, other) => prop_assert!(false, "{one:?} {other:?}\n{source}"),
         }
     }
 

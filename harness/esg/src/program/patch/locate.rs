@@ -9,12 +9,14 @@ use super::hunk::{self, Hunk, Sign};
 use super::symbol;
 use super::text::{Splice, Text, unfenced};
 use crate::program::refusal::Refusal;
+use crate::scan::Scan;
 
 /// Locates one edit of `step` in its source.
 pub(super) fn splices(
     step: &str,
     source: &str,
     text: &Text<'_>,
+    scan: Option<&Scan>,
     edit: &EditKind,
     found: &mut Vec<Splice>,
 ) -> Result<(), Refusal> {
@@ -55,7 +57,7 @@ pub(super) fn splices(
             }
         }
         EditKind::Symbol { path, source: new } => {
-            found.push(symbol::splice(step, source, text, path, unfenced(new), number)?);
+            found.push(symbol::splice(step, source, text, scan, path, unfenced(new), number)?);
         }
         EditKind::Whole { source: new } => {
             // Beside other edits: it replaces every line, so the others overlap with it.

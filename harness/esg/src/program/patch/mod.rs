@@ -192,7 +192,7 @@ impl Patch {
     /// Why the edits do not apply to this source.
     pub fn preview(&self, step: &str, source: &str) -> Result<String, Refusal> {
         let edits = self.edits.iter().filter(|edit| &*edit.step == step).map(|edit| &edit.edit);
-        changed(step, source, edits)
+        changed(step, source, None, edits)
     }
 }
 
@@ -259,7 +259,7 @@ impl Program {
         for id in order {
             let step = self.step(id)?;
             let edits = edits.get(id).into_iter().flatten().copied();
-            let source: Arc<str> = changed(id, &step.source, edits)?.into();
+            let source: Arc<str> = changed(id, &step.source, Some(&step.scan), edits)?.into();
             let scan = scan(&source);
             parses(id, &step.scan.errors, &scan.errors, &source)?;
             changes.push(Changed { step: step.id.clone(), source, scan, parent: step.version });
@@ -268,10 +268,11 @@ impl Program {
     }
 }
 
-/// The source with these edits.
+/// The source with these edits, which is of this scan if it is known.
 fn changed<'a>(
     step: &str,
     source: &str,
+    scan: Option<&Scan>,
     edits: impl Iterator<Item = &'a EditKind>,
 ) -> Result<String, Refusal> {
     let edits: Vec<_> = edits.collect();
@@ -281,7 +282,7 @@ fn changed<'a>(
             let text = Text::of(source);
             let mut splices: Vec<Splice> = Vec::new();
             for edit in edits {
-                locate::splices(step, source, &text, edit, &mut splices)?;
+                locate::splices(step, source, &text, scan, edit, &mut splices)?;
             }
             text.spliced(step, splices)?
         }

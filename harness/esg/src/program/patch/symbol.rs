@@ -10,6 +10,7 @@ use crate::text::near;
 
 use super::text::{Splice, Text};
 use crate::program::refusal::Refusal;
+use crate::scan::Scan;
 
 /// A definition in a step.
 struct Symbol {
@@ -18,23 +19,32 @@ struct Symbol {
     bytes: Range<usize>,
 }
 
+impl Symbol {
+    /// The definition in a source of which its own is the part from `start`.
+    fn moved(mut self, start: usize) -> Self {
+        self.bytes = self.bytes.start + start..self.bytes.end + start;
+        self
+    }
+}
+
 /// The lines of the function or class `path`, with its new source.
 pub(super) fn splice(
     step: &str,
     source: &str,
     text: &Text<'_>,
+    scan: Option<&Scan>,
     path: &str,
     new: &str,
     edit: usize,
 ) -> Result<Splice, Refusal> {
-    let Some(module) = parse(source) else {
+    let known = scan.and_then(|scan| near_by(source, scan, path));
+    let Some(symbols) = known.or_else(|| all(source)) else {
         let why =
             "the step does not parse, so its definitions are not known (use a search/replace edit)";
         return Err(Refusal::Malformed { step: step.to_owned(), edit, why: why.into() });
     };
-    let symbols = symbols(&module.body);
     let found: Vec<_> = symbols.iter().filter(|symbol| symbol.path == path).collect();
-    let line = |byte: usize| source[..byte].matches('\n').count();
+    let line = |byte: usize| source[..byte].bytes().filter(|byte| *byte == b'\n').count();
     let bytes = match found[..] {
         [symbol] => symbol.bytes.clone(),
         [] => {
@@ -87,6 +97,49 @@ pub(super) fn splice(
         false => line,
     };
     Ok(Splice { edit, at, lines: lines.into_iter().map(line).collect(), ends: None })
+}
+
+/// All functions and classes of a source. `None` if it does not parse.
+fn all(source: &str) -> Option<Vec<Symbol>> {
+    parse(source).map(|module| symbols(&module.body))
+}
+
+/// The functions and classes that `path` may mean, from the parts of a scanned source that may contain
+/// them. `None` if it does not mean any, or the parts do not parse by themselves.
+fn near_by(source: &str, scan: &Scan, path: &str) -> Option<Vec<Symbol>> {
+    if !scan.errors.is_empty() {
+        return None;
+    }
+    let head = path.split('.').next().unwrap_or(path);
+    let mut found: Vec<Symbol> = Vec::new();
+    let read = |part: Range<usize>| -> Option<Vec<Symbol>> {
+        let symbols = all(source.get(part.clone())?)?;
+        Some(symbols.into_iter().map(|symbol| symbol.moved(part.start)).collect())
+    };
+    let mut end = 0;
+    for definition in &scan.definitions {
+        // Between definitions are others that a statement encloses.
+        let between = end..definition.range.start;
+        if defines(source.get(between.clone())?) {
+            found.extend(read(between)?);
+        }
+        if definition.name == path {
+            let (path, bytes) = (path.to_owned(), definition.range.clone());
+            found.push(Symbol { path, bytes });
+        } else if definition.name == head {
+            found.extend(read(definition.range.clone())?);
+        }
+        end = definition.range.end;
+    }
+    if defines(source.get(end..)?) {
+        found.extend(read(end..source.len())?);
+    }
+    found.iter().any(|symbol| symbol.path == path).then_some(found)
+}
+
+/// Whether statements may contain a definition.
+fn defines(statements: &str) -> bool {
+    statements.contains("def") || statements.contains("class")
 }
 
 fn parse(source: &str) -> Option<ModModule> {
