@@ -1,5 +1,5 @@
-//! The filters of system calls. Several apply together, and the strictest answer counts; between answers
-//! of the same kind, that of the filter which was added last.
+//! The filters of system calls: a table for calls that are decided by their number alone, which are most, and
+//! rules for those with certain arguments. The strictest answer counts.
 use std::collections::BTreeMap;
 
 use libc::{c_long, *};
@@ -11,9 +11,10 @@ use seccompiler::{
 
 use super::Result;
 use super::calls;
+use super::table::Table;
 use crate::layer::Layer;
 
-/// The arguments with which a call matches. None: always.
+/// The arguments with which a call is refused.
 type Rules = BTreeMap<c_long, Vec<SeccompRule>>;
 
 /// One argument of a call: its index, how it is compared, and with what.
@@ -24,45 +25,74 @@ type Argument = (u8, Is, u64);
 /// # Errors
 /// If the kernel refuses, or there is no list for this processor.
 pub(super) fn restrict(on: impl Fn(Layer) -> bool, attributes: bool) -> Result<()> {
-    let refused = || SeccompAction::Errno(EPERM.unsigned_abs());
+    let attributes = on(Layer::Files) && attributes;
+    let mut rules = Rules::new();
     if on(Layer::Network) {
-        add(&network()?, SeccompAction::Allow, refused())?;
+        rules.extend(network()?);
     }
     if on(Layer::Processes) {
-        add(&processes()?, SeccompAction::Allow, refused())?;
-        // The C library then makes threads in a way that a filter can distinguish from processes.
-        let clone = always(&[&[SYS_clone3]]);
-        add(&clone, SeccompAction::Allow, SeccompAction::Errno(ENOSYS.unsigned_abs()))?;
+        rules.extend(processes()?);
     }
-    if on(Layer::Files) && attributes {
-        let mut rules = always(&[calls::ATTRIBUTES, calls::OLDER_ATTRIBUTES]);
-        // `FS_IOC_SETFLAGS` and `FS_IOC_FSSETXATTR`.
-        let flags = [0x4008_6602, 0x401c_5820].map(|request| any([(1, Is::Eq, request)]));
-        rules.insert(SYS_ioctl, flags.into_iter().collect::<Result<_>>()?);
-        add(&rules, SeccompAction::Allow, refused())?;
+    if attributes {
+        rules.extend(flags()?);
+    }
+    if !rules.is_empty() {
+        let processor = TargetArch::try_from(std::env::consts::ARCH)?;
+        let filter = SeccompFilter::new(rules, SeccompAction::Allow, refused(), processor)?;
+        let program: BpfProgram = filter.try_into()?;
+        apply_filter(&program)?;
+    }
+    let table = table(&on, attributes)?;
+    match table.decides() {
+        true => Ok(apply_filter(&table.program()?)?),
+        false => Ok(()),
+    }
+}
+
+fn refused() -> SeccompAction {
+    SeccompAction::Errno(EPERM.unsigned_abs())
+}
+
+/// As if the kernel were older: libraries know what to do then.
+fn unknown() -> SeccompAction {
+    SeccompAction::Errno(ENOSYS.unsigned_abs())
+}
+
+/// What is decided by the number of a call.
+fn table(on: &impl Fn(Layer) -> bool, attributes: bool) -> Result<Table> {
+    let mut answers = BTreeMap::new();
+    let mut answer = |lists: &[&[c_long]], answer: SeccompAction| {
+        let calls = lists.iter().flat_map(|list| list.iter());
+        answers.extend(calls.map(|call| (*call, answer.clone())));
+    };
+    let mut otherwise = SeccompAction::Allow;
+    if on(Layer::System) {
+        answer(&[calls::COMMON, calls::OLDER], SeccompAction::Allow);
+        answer(&[calls::ATTRIBUTES, calls::OLDER_ATTRIBUTES], SeccompAction::Allow);
+        answer(&[calls::SOCKETS, calls::PAIRS], SeccompAction::Allow);
+        answer(&[calls::PROCESSES, calls::OLDER_PROCESSES], SeccompAction::Allow);
+        otherwise = unknown();
+    }
+    // What follows is stricter, and takes the place of the above.
+    if on(Layer::Network) {
+        answer(&[calls::SOCKETS], refused());
+    }
+    if on(Layer::Processes) {
+        answer(&[calls::PROCESSES, calls::OLDER_PROCESSES], refused());
+        // The C library then makes threads in a way that a filter can distinguish from processes.
+        answer(&[&[SYS_clone3]], unknown());
+    }
+    if attributes {
+        answer(&[calls::ATTRIBUTES, calls::OLDER_ATTRIBUTES], refused());
     }
     if on(Layer::System) {
-        let never = always(&[calls::NEVER, calls::OLDER_NEVER]);
-        add(&never, SeccompAction::Allow, SeccompAction::KillProcess)?;
-        let known = always(&[
-            calls::COMMON,
-            calls::OLDER,
-            calls::ATTRIBUTES,
-            calls::OLDER_ATTRIBUTES,
-            calls::SOCKETS,
-            calls::PAIRS,
-            calls::PROCESSES,
-            calls::OLDER_PROCESSES,
-        ]);
-        // As if the kernel were older: libraries know what to do then.
-        add(&known, SeccompAction::Errno(ENOSYS.unsigned_abs()), SeccompAction::Allow)?;
+        answer(&[calls::NEVER, calls::OLDER_NEVER], SeccompAction::KillProcess);
     }
-    Ok(())
+    Table::new(&answers, otherwise)
 }
 
 /// A pair of connected sockets is allowed, if it can send to nothing but each other.
 fn network() -> Result<Rules> {
-    let mut rules = always(&[calls::SOCKETS]);
     let kind = |kind: c_int| (1, Is::MaskedEq(0xf), number(kind));
     let pair = [
         any([(0, Is::Ne, number(AF_UNIX))])?,
@@ -70,17 +100,16 @@ fn network() -> Result<Rules> {
         any([kind(SOCK_RAW)])?,
         any([kind(SOCK_SEQPACKET)])?,
     ];
-    rules.insert(SYS_socketpair, pair.into());
     // With an address.
     let address = SeccompCondition::new(4, Size::Qword, Is::Ne, 0)?;
-    rules.insert(SYS_sendto, vec![SeccompRule::new(vec![address])?]);
-    Ok(rules)
+    let address = SeccompRule::new(vec![address])?;
+    Ok(Rules::from([(SYS_socketpair, pair.into()), (SYS_sendto, vec![address])]))
 }
 
 /// Threads are allowed, and what acts on the process itself.
 fn processes() -> Result<Rules> {
     let me = u64::from(getpid().as_raw_nonzero().get().unsigned_abs());
-    let mut rules = always(&[calls::PROCESSES, calls::OLDER_PROCESSES]);
+    let mut rules = Rules::new();
     rules.insert(SYS_clone, vec![any([(0, Is::MaskedEq(number(CLONE_THREAD)), 0)])?]);
     for call in [SYS_kill, SYS_tgkill] {
         rules.insert(call, vec![any([(0, Is::Ne, me)])?]);
@@ -107,8 +136,10 @@ fn processes() -> Result<Rules> {
     Ok(rules)
 }
 
-fn always(lists: &[&[c_long]]) -> Rules {
-    lists.iter().flat_map(|list| list.iter()).map(|call| (*call, Vec::new())).collect()
+/// Attributes that are changed through a descriptor: `FS_IOC_SETFLAGS` and `FS_IOC_FSSETXATTR`.
+fn flags() -> Result<Rules> {
+    let flags = [0x4008_6602, 0x401c_5820].map(|request| any([(1, Is::Eq, request)]));
+    Ok(Rules::from([(SYS_ioctl, flags.into_iter().collect::<Result<_>>()?)]))
 }
 
 /// A rule for calls whose arguments, all of 32 bits, are like this.
@@ -120,11 +151,4 @@ fn any<const N: usize>(arguments: [Argument; N]) -> Result<SeccompRule> {
 
 fn number(constant: c_int) -> u64 {
     u64::from(constant.unsigned_abs())
-}
-
-fn add(rules: &Rules, otherwise: SeccompAction, action: SeccompAction) -> Result<()> {
-    let processor = TargetArch::try_from(std::env::consts::ARCH)?;
-    let filter = SeccompFilter::new(rules.clone(), otherwise, action, processor)?;
-    let program: BpfProgram = filter.try_into()?;
-    Ok(apply_filter(&program)?)
 }

@@ -5,6 +5,7 @@ mod files;
 mod filters;
 mod mounts;
 mod namespaces;
+mod table;
 mod user;
 
 use std::error::Error;
