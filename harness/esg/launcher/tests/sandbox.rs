@@ -15,6 +15,7 @@ mod starts;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
@@ -42,7 +43,11 @@ impl Host {
         fs::set_permissions(outside.path(), Permissions::from_mode(0o777)).unwrap();
         // Each host has a launcher of its own, because what it reports is kept by its path.
         let launcher = outside.path().join("launcher");
-        fs::copy(env!("CARGO_BIN_EXE_harness-esg-launcher"), &launcher).unwrap();
+        // Another process copies it: a child that another test starts meanwhile would hold a copy of this
+        // process open for writing, and a file that is cannot be executed.
+        let original = env!("CARGO_BIN_EXE_harness-esg-launcher");
+        let copied = Command::new("cp").arg(original).arg(&launcher).status().unwrap();
+        assert!(copied.success());
         Self { name, python, launcher, outside }
     }
 
