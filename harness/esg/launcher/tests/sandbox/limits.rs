@@ -44,6 +44,9 @@ while time.monotonic() < until: pass";
         let memory = Limits { address_space: 256 * MIB, ..usual };
         let [few, more] = both(host, memory, "x = bytearray(300 << 20)\nx = None");
         assert_eq!((raised(&few), more), ("MemoryError", Ending::Ok), "{}", host.name);
+        // An integer is as large as a step says, too.
+        let [few, more] = both(host, memory, "x = 1 << (8 * (300 << 20))\nx = None");
+        assert_eq!((raised(&few), more), ("MemoryError", Ending::Ok), "{}", host.name);
         let file = Limits { file_size: MIB, ..usual };
         let [few, more] = both(host, file, "open('large', 'wb').write(bytes(2 << 20))");
         assert_eq!((raised(&few), more), ("OSError", Ending::Ok), "{}", host.name);
@@ -79,6 +82,13 @@ fn what_breaks_the_worker_is_typed_and_the_session_continues() {
         assert_eq!(ending("import os\nos.kill(os.getpid(), 9)"), crashed(9));
         assert_eq!(ending("import os\nos.abort()"), crashed(6));
         assert_eq!(raised(&ending("def f(): f()\nf()")), "RecursionError");
+        // What is so deep succeeds where the interpreter's limit is higher.
+        let nested = "def f(n): return n and f(n - 1)\nf(5000)";
+        assert_eq!(raised(&ending(nested)), "RecursionError");
+        assert_eq!(
+            ending(&format!("import sys\nsys.setrecursionlimit(9000)\n{nested}")),
+            Ending::Ok
+        );
         let deep = "import sys\nsys.setrecursionlimit(10 ** 9)\nx = []\nfor _ in range(10 ** 6): x = [x]\nrepr(x)";
         let deep = ending(deep);
         let broken = matches!(

@@ -7,7 +7,8 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use harness_esg::{
-    Blobs, CPython, CodeGraph, Ending, Executor, Isolation, Limits, Program, Ran, StartError, Trust,
+    Blobs, CPython, CodeGraph, Ending, Executor, Isolation, Limits, Program, Ran, StartError,
+    Trust, WorkerProcess,
 };
 use harness_esg_launcher::{Launcher, Layer, Sandbox};
 
@@ -61,6 +62,19 @@ fn the_worker_inherits_no_descriptor() {
         assert_eq!(type_name, "OSError", "{}", host.name);
         let mut bare = host.builder().trust(Trust::Mine).start().unwrap();
         assert_eq!(run(&mut bare, &source).ending, Ending::Ok, "{}", host.name);
+    });
+}
+
+/// Cargo gives a test variables, as a host has keys in some of its own.
+#[test]
+fn the_worker_inherits_no_variable() {
+    assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
+    let source = "import os\nat_start = open('/proc/self/environ', 'rb').read()\n\
+                  assert b'CARGO' not in at_start, at_start\n\
+                  assert 'CARGO_MANIFEST_DIR' not in os.environ";
+    as_each(|host| {
+        let ran = run(&mut host.builder().start().unwrap(), source);
+        assert_eq!(ran.ending, Ending::Ok, "{}", host.name);
     });
 }
 
@@ -165,19 +179,29 @@ fn the_worker_that_waits_is_in_the_sandbox_and_takes_the_place_of_another() {
 #[test]
 fn a_value_that_runs_code_runs_it_in_the_sandbox() {
     as_each(|host| {
-        let file = host.outside().join("reduced");
-        let source = format!(
-            "class Trap:\n    def __reduce__(self):\n        return (open, ({file:?}, 'w'))\nheld = Trap()"
+        let loads = |python: WorkerProcess, file: &Path| {
+            let source = format!(
+                "class Trap:\n    def __reduce__(self):\n        return (open, ({file:?}, 'w'))\nheld = Trap()"
+            );
+            let mut program = Program::new();
+            program.push("trap", &source).unwrap();
+            program.push("use", "kind = type(held).__name__").unwrap();
+            let mut graph = CodeGraph::new(program, python, Blobs::memory());
+            graph.replay().unwrap();
+            graph.edit(|program| program.replace("use", "kind = str(type(held))")).unwrap();
+            graph.replay().unwrap();
+            graph.verify().unwrap();
+            file.exists()
+        };
+        let (contained, through) = (host.outside().join("reduced"), host.outside().join("through"));
+        assert!(!loads(host.builder().start().unwrap(), &contained), "{}", host.name);
+        // Loaded where files are not protected, it does what it is made for.
+        let value = format!(
+            "import pickle\nclass Trap:\n    def __reduce__(self):\n        return (open, ({through:?}, 'w'))\n\
+             pickle.loads(pickle.dumps(Trap()))"
         );
-        let mut program = Program::new();
-        program.push("trap", &source).unwrap();
-        program.push("use", "kind = type(held).__name__").unwrap();
-        let mut graph = CodeGraph::new(program, host.builder().start().unwrap(), Blobs::memory());
-        graph.replay().unwrap();
-        graph.edit(|program| program.replace("use", "kind = str(type(held))")).unwrap();
-        graph.replay().unwrap();
-        graph.verify().unwrap();
-        assert!(!file.exists(), "{}", host.name);
+        let ran = run(&mut Claims::start(host, &[Layer::Files]), &value);
+        assert!(ran.ending == Ending::Ok && through.exists(), "{}: {:?}", host.name, ran.ending);
     });
 }
 
