@@ -1,6 +1,9 @@
 //! Notebooks, tests as targets, and what a program may do.
 
 use std::fs;
+use std::process::Stdio;
+
+use harness::esg::sandbox::{Launcher as _, Layer, Sandbox, Spec};
 
 use super::{Folder, repair};
 
@@ -86,6 +89,33 @@ fn a_program_is_in_a_sandbox_unless_it_is_mine() {
     let done = repair(["--yes", "--trust", "mine", &folder.name("a.py")]);
     assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
     assert!(outside.exists());
+}
+
+/// A filter makes the system calls of the sandbox those of an older kernel.
+#[test]
+fn without_a_sandbox_it_asks_for_trust() {
+    let folder = Folder::with("a.py", "print(1\n", "1\n");
+    let done = |args: &[&str]| {
+        let others = Layer::ALL.iter().filter(|layer| **layer != Layer::System);
+        let program = env!("CARGO_BIN_EXE_repair");
+        let older = others.fold(Sandbox::at(program), |sandbox, layer| sandbox.without(*layer));
+        let mut spec = Spec::new(program);
+        spec.args = args.iter().map(Into::into).collect();
+        let plain = super::program();
+        let mut command = older.without_namespaces().command(&spec).unwrap();
+        for (name, value) in plain.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        super::Done::of(command.stdin(Stdio::null()).output().unwrap())
+    };
+    let refused = done(&["--yes", &folder.name("a.py")]);
+    assert_eq!((refused.code, refused.out.as_str()), (Some(2), ""), "{}", refused.err);
+    assert!(refused.err.contains("with --trust mine"), "{}", refused.err);
+    let trusted = done(&["--yes", "--trust", "mine", &folder.name("a.py")]);
+    assert_eq!(trusted.code, Some(0), "{}{}", trusted.out, trusted.err);
 }
 
 #[test]
