@@ -2,7 +2,7 @@
 
 use harness::store::{Message, NewEntry, StoreError, Token};
 use harness::{Seq, SessionId};
-use hmac_sha256::Hash;
+use sha2::{Digest as _, Sha256};
 use tokio_postgres::Row;
 
 use crate::sql::{corrupt, unframe};
@@ -43,14 +43,14 @@ pub(crate) fn snapshots(first: i64, entries: &[NewEntry<'_>]) -> Option<Vec<i64>
     Some(places.map(|(_, seq)| seq).collect::<Vec<_>>()).filter(|it| !it.is_empty())
 }
 
-fn digest(hash: Hash) -> Vec<u8> {
+fn digest(hash: Sha256) -> Vec<u8> {
     hash.finalize()[..16].to_vec()
 }
 
 /// The checksum of a batch, which the function `damage` computes, too.
 pub(crate) fn sum(id: &SessionId, first: i64, last: i64, token: &[u8], framed: &[u8]) -> Vec<u8> {
     let id = id.as_str().as_bytes();
-    let mut hash = Hash::new();
+    let mut hash = Sha256::new();
     hash.update(first.to_be_bytes());
     hash.update(last.to_be_bytes());
     hash.update(token);
@@ -63,7 +63,7 @@ pub(crate) fn sum(id: &SessionId, first: i64, last: i64, token: &[u8], framed: &
 /// The checksum of a message.
 pub(crate) fn message_sum(id: &SessionId, message: &Message) -> Vec<u8> {
     let interrupt = message.interrupt.as_ref().map(|id| id.as_str());
-    let mut hash = Hash::new();
+    let mut hash = Sha256::new();
     hash.update([u8::from(message.expiry), u8::from(interrupt.is_some())]);
     let texts = [id.as_str(), &*message.key, &*message.digest, interrupt.unwrap_or_default()];
     for part in texts.map(str::as_bytes).into_iter().chain([&*message.body]) {

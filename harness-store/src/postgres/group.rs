@@ -205,7 +205,8 @@ async fn alone(client: &Client, member: Member) {
     };
     match judged {
         Some(answer) => member.answer(answer),
-        None => in_full(client, member).await,
+        // Boxed, as it is rare: a future is moved as a whole where it is spawned.
+        None => Box::pin(in_full(client, member)).await,
     }
 }
 

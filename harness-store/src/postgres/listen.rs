@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use harness::id::AgentId;
-use hmac_sha256::Hash;
+use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Mutex, broadcast};
 use tokio_postgres::{AsyncMessage, Client, Config, Connection, Error, NoTls};
@@ -37,7 +37,7 @@ struct Listening {
 
 /// What the server calls a text in a notice: it has a limit for its length.
 fn name(text: &str) -> String {
-    Hash::hash(text.as_bytes())[..16].iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(text.as_bytes())[..16].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 impl Listener {
