@@ -150,6 +150,25 @@ def attribute_facts(error, scene, report):
     if owner is not missing:
         report["owner"] = text(type(owner).__name__, 100)
         report["attributes"] = words(dir(owner))
+        report.update(elsewhere(owner, name))
+
+
+def elsewhere(owner, name):
+    """What has an attribute that its owner lacks: members of a module, or the module of its member."""
+    import types
+
+    called = getattr(owner, "__name__", None)
+    if isinstance(owner, types.ModuleType):
+        members = getattr(owner, "__all__", ())
+        having = [m for m in members if hasattr(getattr(owner, m, None), name)]
+        having = [m for m in having if isinstance(getattr(owner, m), (type, types.ModuleType))]
+        # As `datetime` in `datetime`.
+        having.sort(key=lambda member: member != called)
+        return {"members": words(having[:3])}
+    module = getattr(owner, "__module__", None)
+    if isinstance(called, str) and isinstance(module, str) and name in vars(sys.modules.get(module, type)):
+        return {"module": text(module, 100)}
+    return {}
 
 
 def key_facts(error, scene, report):
@@ -203,7 +222,20 @@ def file_facts(error, report):
     report["keys"] = words(sorted(os.listdir(directory or ".")))
 
 
-def call_facts(scene, report):
+def passed_on(error, path):
+    """The parameters of what refused an argument, as the code that called it sees it."""
+    import inspect
+
+    traceback = error.__traceback__
+    while traceback.tb_next is not None:
+        traceback = traceback.tb_next
+    value = traceback.tb_frame.f_globals[path[0]]
+    for part in path[1:]:
+        value = getattr(value, part)
+    return inspect.signature(value).parameters.values()
+
+
+def call_facts(error, scene, report):
     import ast
     import inspect
     import re
@@ -245,7 +277,12 @@ def call_facts(scene, report):
     called = getattr(node, "attr", None) or getattr(node, "id", None) or path[-1]
     callee = {"name": text(called, 100)}
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = list(inspect.signature(function).parameters.values())
+        if how == "got" and any(p.kind is p.VAR_KEYWORD for p in parameters):
+            try:
+                parameters.extend(p for p in passed_on(error, path) if p.name != "self")
+            except (AttributeError, KeyError, TypeError, ValueError):
+                pass
         taken = [p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
         callee["parameters"] = words(p.name for p in taken)
     except (TypeError, ValueError):
@@ -305,6 +342,16 @@ def import_facts(error, report):
         report["name"] = text(error.name or quoted(message))
 
 
+def package_of(name):
+    """The installed package that a name stands for, where people import it under this name."""
+    import importlib.util
+
+    usual = {"np": "numpy", "pd": "pandas", "plt": "matplotlib.pyplot", "sns": "seaborn", "sp": "scipy"}
+    package = usual.get(name, name)
+    found = importlib.util.find_spec(package.partition(".")[0])
+    return package if found is not None and found.has_location else None
+
+
 def describe(error, name, source):
     kind = type(error)
     report = {"kind": text(kind.__name__, 100), "message": text(error)}
@@ -329,6 +376,9 @@ def describe(error, name, source):
             report["stdlib"] = words(standard_modules())
             if "self" in scene.local:
                 report["attributes"] = words(dir(scene.local["self"]))
+            package = package_of(report["name"])
+            if package is not None:
+                report["module"] = text(package, 100)
         elif isinstance(error, AttributeError):
             attribute_facts(error, scene, report)
         elif isinstance(error, KeyError):
@@ -339,7 +389,7 @@ def describe(error, name, source):
             import_facts(error, report)
             report["stdlib"] = words(standard_modules())
         elif isinstance(error, TypeError):
-            call_facts(scene, report)
+            call_facts(error, scene, report)
             operand_facts(scene, report)
     except Exception:
         pass  # fewer facts are better than no report

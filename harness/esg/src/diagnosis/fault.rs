@@ -112,6 +112,13 @@ pub struct Facts {
     /// The attributes it has.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attributes: Vec<String>,
+    /// The members of the module that have the attribute which it lacks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<String>,
+    /// The module that has the attribute which its member lacks, or the installed package that an undefined
+    /// name stands for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub module: Option<String>,
     /// The keys of the mappings which lack the key.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub keys: Vec<String>,

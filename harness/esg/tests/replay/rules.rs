@@ -79,6 +79,43 @@ fn attributes() {
 }
 
 #[test]
+fn attributes_of_a_module_and_of_its_member() {
+    use Rule::AttributeElsewhere as Elsewhere;
+    check(&[
+        (
+            Elsewhere,
+            "import datetime\nx = datetime.strptime('1', '%d')\n",
+            "import datetime\nx = datetime.datetime.strptime('1', '%d')\n",
+        ),
+        (
+            Elsewhere,
+            "import os\nx = os.join('a', 'b')\n",
+            "import os\nx = os.path.join('a', 'b')\n",
+        ),
+        (
+            Elsewhere,
+            "from datetime import datetime\nx = datetime.timedelta(1)\n",
+            "from datetime import datetime\nfrom datetime import timedelta\nx = timedelta(1)\n",
+        ),
+        (
+            Elsewhere,
+            "from datetime import datetime\nx = datetime.datetime(2024, 1, 1)\n",
+            "from datetime import datetime\nx = datetime(2024, 1, 1)\n",
+        ),
+        (
+            Elsewhere,
+            "import datetime as dt\nx = dt.datetime.timedelta(1)\n",
+            "import datetime as dt\nx = dt.timedelta(1)\n",
+        ),
+        (
+            Elsewhere,
+            "from time import time\ntime.sleep(0)\n",
+            "from time import time\nfrom time import sleep\nsleep(0)\n",
+        ),
+    ]);
+}
+
+#[test]
 fn imports() {
     use Rule::{MissingImport as Import, MisspeltModule as Module};
     check(&[
@@ -98,6 +135,24 @@ fn imports() {
         (Module, "import colections\n", "import collections\n"),
         (Module, "from jsno import dumps\n", "from json import dumps\n"),
     ]);
+}
+
+#[test]
+fn a_package_is_imported_by_its_usual_name_where_it_is_installed() {
+    let Some(python) = crate::packages() else { return };
+    let mut bench = Bench(graph(&python, &[("only", "pass")]));
+    for (source, import) in [
+        ("x = np.zeros(2).sum()\n", "import numpy as np\n"),
+        ("x = numpy.zeros(2).sum()\n", "import numpy\n"),
+    ] {
+        let (_, patches) = bench.failing(source);
+        let fixed = patches[0].preview("only", source).unwrap();
+        assert_eq!(fixed, format!("{import}{source}"));
+        bench.run(&fixed);
+        assert_eq!(bench.0.diagnose().unwrap(), None);
+    }
+    let (_, patches) = bench.failing("sns.set_theme()\n");
+    assert!(!format!("{patches:?}").contains("seaborn"), "{patches:#?}");
 }
 
 #[test]
@@ -204,6 +259,11 @@ fn arguments_keys_and_sums() {
             "class A:\n    @property\n    def p(self): return 1\n    def f(self, x): return x\na = A()\na.f(1)\n",
         ),
         (
+            MissingSelf,
+            "class A:\n    def f(x, n=1): return x\na = A()\na.f(1, n=2)\n",
+            "class A:\n    def f(self, x, n=1): return x\na = A()\na.f(1, n=2)\n",
+        ),
+        (
             Key,
             "d = {'colour': 1}\nprint(f\"{d['color']} color\")\n",
             "d = {'colour': 1}\nprint(f\"{d['colour']} color\")\n",
@@ -262,6 +322,7 @@ fn without_a_near_match_nothing_is_proposed() {
         "def f(a): pass\nf()\n",
         "def f(a): pass\nf(1, 2)\n",
         "def f(a, b): pass\na = b = 1\nf()\n",
+        "class A:\n    @classmethod\n    def f(cls, x): pass\nA.f(1, x=2)\n",
         "int('x')\n",
         "raise ValueError('name')\n",
         "1 + None\n",
@@ -330,6 +391,12 @@ fn arguments_of_the_right_call() {
             Argument,
             "import json\nx = json.dumps([1], indnt=2)\n",
             "import json\nx = json.dumps([1], indent=2)\n",
+        ),
+        // It says the parameters of the other one only where it fails.
+        (
+            Argument,
+            "import argparse\np = argparse.ArgumentParser()\nx = p.add_argument('n', narg='*')\n",
+            "import argparse\np = argparse.ArgumentParser()\nx = p.add_argument('n', nargs='*')\n",
         ),
     ]);
 }

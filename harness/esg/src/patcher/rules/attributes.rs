@@ -1,5 +1,7 @@
 //! Attributes an object or a module does not have.
 
+use super::super::lex::Kind;
+use super::imports::{self, Import};
 use super::{Found, Rule, Scene};
 use crate::diagnosis::nearest;
 
@@ -37,6 +39,7 @@ pub(super) fn propose(scene: &Scene<'_>, found: &mut Found<'_>) {
         Some(index) => vec![index],
         None => uses,
     };
+    elsewhere(scene, found, name, &uses);
     let known = FOREIGN.iter().filter(|(kind, foreign, _)| *kind == owner && *foreign == name);
     let known = known.map(|(_, _, own)| *own).filter(|own| !own.starts_with('_'));
     let attributes = facts.attributes.iter().map(String::as_str);
@@ -45,6 +48,32 @@ pub(super) fn propose(scene: &Scene<'_>, found: &mut Found<'_>) {
         let why = format!("`{owner}` has no `{name}`; it has `{near}`");
         found.add(Rule::MisspeltAttribute, why, edits);
     }
+}
+
+/// A module that is taken for its member of the same name, or the reverse: `datetime.now()` after `import
+/// datetime`, `datetime.timedelta(1)` after `from datetime import datetime`, and `os.join()`.
+fn elsewhere(scene: &Scene<'_>, found: &mut Found<'_>, name: &str, uses: &[usize]) {
+    let facts = &scene.fault.facts;
+    for member in &facts.members {
+        let at = |index: &usize| scene.span(*index).start;
+        let edits = uses.iter().map(|index| (at(index)..at(index), format!("{member}."))).collect();
+        let why = format!("the module has no `{name}`; its `{member}` has");
+        found.add(Rule::AttributeElsewhere, why, edits);
+    }
+    let Some(module) = facts.module.as_deref() else { return };
+    let member = |index: &&usize| **index >= 2 && scene.lexed.tokens[*index - 2].kind == Kind::Name;
+    let uses: Vec<usize> = uses.iter().filter(member).copied().collect();
+    let in_scope = |scope: &Vec<String>| scope.iter().any(|known| known == name);
+    let qualified = uses.iter().all(|index| scene.is_attribute(index - 2));
+    // An import comes first: it may be put where the first of the others begins.
+    let mut edits = match qualified || in_scope(&facts.locals) || in_scope(&facts.globals) {
+        true => Vec::new(),
+        false => imports::insertion(scene, &Import::From(module, name)),
+    };
+    let member = |index: &usize| scene.span(index - 2).start..scene.span(*index).start;
+    edits.extend(uses.iter().map(|index| (member(index), String::new())));
+    let why = format!("its member has no `{name}`; the module `{module}` has");
+    found.add(Rule::AttributeElsewhere, why, edits);
 }
 
 /// `from module import name` where the module has no such name.

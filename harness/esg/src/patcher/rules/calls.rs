@@ -14,7 +14,10 @@ pub(super) fn propose(scene: &Scene<'_>, found: &mut Found<'_>) {
         misspelt(scene, found, &callee.name, &callee.parameters);
     } else if message.contains("() missing ") {
         missing(scene, found, &callee.name, &callee.parameters);
-    } else if message.contains(" positional argument") && callee.method {
+    } else if callee.method
+        && (message.contains(" positional argument")
+            || message.contains(" got multiple values for "))
+    {
         without_self(scene, found, callee.line.unwrap_or(0) as usize, &callee.name);
     }
 }
@@ -108,7 +111,7 @@ fn without_self(scene: &Scene<'_>, found: &mut Found<'_>, line: usize, callee: &
     let Some(open) = open.filter(|_| line > 0) else {
         return;
     };
-    if scene.lexed.is(open + 1, "self") {
+    if ["self", "cls"].contains(&scene.text(open + 1)) {
         return;
     }
     let at = scene.span(open).end;

@@ -10,13 +10,13 @@ use crate::diagnosis::nearest;
 
 /// An import statement.
 #[derive(Debug)]
-pub(super) enum Import {
-    Module(String),
-    From(&'static str, &'static str),
-    As(&'static str, &'static str),
+pub(super) enum Import<'a> {
+    Module(&'a str),
+    From(&'a str, &'a str),
+    As(&'a str, &'a str),
 }
 
-impl fmt::Display for Import {
+impl fmt::Display for Import<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Import::Module(module) => write!(f, "import {module}"),
@@ -112,7 +112,7 @@ const ALIASES: [(&str, &str); 2] = [("dt", "datetime"), ("ET", "xml.etree.Elemen
 
 /// The import which a name needs, if it is a well-known one. `place` is where
 /// it is used.
-pub(super) fn known(scene: &Scene<'_>, name: &str, place: usize) -> Option<Import> {
+pub(super) fn known<'a>(scene: &Scene<'_>, name: &'a str, place: usize) -> Option<Import<'a>> {
     let dotted = scene.lexed.is(place + 1, ".");
     if name == "datetime" {
         // The module and its main class share a name.
@@ -120,7 +120,7 @@ pub(super) fn known(scene: &Scene<'_>, name: &str, place: usize) -> Option<Impor
             && ["date", "datetime", "time", "timedelta", "timezone"]
                 .contains(&scene.text(place + 2));
         return Some(match module {
-            true => Import::Module(name.to_owned()),
+            true => Import::Module(name),
             false => Import::From("datetime", "datetime"),
         });
     }
@@ -129,7 +129,7 @@ pub(super) fn known(scene: &Scene<'_>, name: &str, place: usize) -> Option<Impor
             return Some(Import::As(module, alias));
         }
         if scene.fault.facts.stdlib.iter().any(|module| module == name) {
-            return Some(Import::Module(name.to_owned()));
+            return Some(Import::Module(name));
         }
     }
     FROM.iter().find_map(|(module, names)| {
@@ -138,9 +138,16 @@ pub(super) fn known(scene: &Scene<'_>, name: &str, place: usize) -> Option<Impor
     })
 }
 
+/// The import of the installed package that a name stands for.
+pub(super) fn package<'a>(scene: &'a Scene<'_>, name: &'a str, place: usize) -> Option<Import<'a>> {
+    let package = scene.fault.facts.module.as_deref()?;
+    let import = if package == name { Import::Module(name) } else { Import::As(package, name) };
+    scene.lexed.is(place + 1, ".").then_some(import)
+}
+
 /// The edit which adds an import: after the imports at the top, or else after
 /// the documentation.
-pub(super) fn insertion(scene: &Scene<'_>, import: &Import) -> Vec<(Range<usize>, String)> {
+pub(super) fn insertion(scene: &Scene<'_>, import: &Import<'_>) -> Vec<(Range<usize>, String)> {
     let lexed = &scene.lexed;
     let end = line_end(scene.source);
     let mut after = None;

@@ -39,8 +39,9 @@ pub enum Rule {
     MisspeltName,
     /// An attribute or method that is nearly one the object has.
     MisspeltAttribute,
-    /// A module of the standard library, or a thing in one, used without
-    /// import.
+    /// An attribute of a member of the module, or of the module of the member.
+    AttributeElsewhere,
+    /// A module, or a thing in one of the standard library, used without import.
     MissingImport,
     /// A module of the standard library imported under a wrong name.
     MisspeltModule,
@@ -83,6 +84,7 @@ impl fmt::Display for Rule {
         f.write_str(match self {
             Rule::MisspeltName => "misspelt name",
             Rule::MisspeltAttribute => "misspelt attribute",
+            Rule::AttributeElsewhere => "attribute elsewhere",
             Rule::MissingImport => "missing import",
             Rule::MisspeltModule => "misspelt module",
             Rule::Indentation => "indentation",

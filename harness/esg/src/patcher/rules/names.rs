@@ -54,15 +54,18 @@ pub(super) fn propose(scene: &Scene<'_>, found: &mut Found<'_>) {
         let used = scene.lexed.is(first + 1, ".");
         let modules = facts.stdlib.iter().map(String::as_str);
         for module in nearest(name, modules).into_iter().take(1).filter(|_| used) {
-            let mut edits = imports::insertion(scene, &Import::Module(module.to_owned()));
+            let mut edits = imports::insertion(scene, &Import::Module(module));
             edits.extend(replaced(module));
             let why = format!("`{name}` looks like the module `{module}`, which is not imported");
             found.add(Rule::MissingImport, why, edits);
         }
+        if let Some(import) = imports::package(scene, name, first) {
+            add_import(scene, found, name, &import);
+        }
     }
 }
 
-fn add_import(scene: &Scene<'_>, found: &mut Found<'_>, name: &str, import: &Import) {
+fn add_import(scene: &Scene<'_>, found: &mut Found<'_>, name: &str, import: &Import<'_>) {
     let why = format!("`{name}` is used but never imported: `{import}`");
     found.add(Rule::MissingImport, why, imports::insertion(scene, import));
 }
