@@ -233,6 +233,10 @@ impl Program {
             self.book.write(slot, facts);
             return;
         };
+        // Most patches are inside of bodies, and change nothing that the index has.
+        if facts.as_ref() == self.book.facts(slot) {
+            return;
+        }
         let left = net.leave(&self.order, &self.book, slot);
         self.book.write(slot, facts);
         net.enter(&self.order, &self.book, slot, left);

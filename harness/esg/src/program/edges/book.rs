@@ -34,7 +34,8 @@ impl Book {
         self.facts[slot.index()] = facts;
     }
 
-    pub(super) fn facts(&self, slot: Slot) -> Option<&Facts> {
+    /// The effects of the step at a slot.
+    pub(in super::super) fn facts(&self, slot: Slot) -> Option<&Facts> {
         self.facts.get(slot.index()).and_then(Option::as_ref)
     }
 

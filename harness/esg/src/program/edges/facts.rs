@@ -7,7 +7,7 @@ use super::channel::{AFAR, ALIAS, BODY, CHANGE, How, LATE, READ, SURE, WRITE};
 use super::names::{Name, Names};
 
 /// The effects of one step by itself, independent of other steps.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(in super::super) struct Facts {
     /// How it uses channels.
     pub(super) own: Vec<(Name, How)>,
