@@ -66,6 +66,23 @@ while time.monotonic() < until: pass";
 }
 
 #[test]
+fn a_flood_of_output_is_cut_at_its_limit() {
+    let source = "import sys\nfor _ in range(300):\n    print('x' * 1023)\n    print('y' * 1023, file=sys.stderr)";
+    as_each(|host| {
+        for (output, dropped) in [(64 << 10, (300 << 10) - (64 << 10)), (MIB, 0)] {
+            let mut python = start(host, Limits { output, ..Limits::default() });
+            let ran = run(&mut python, source);
+            assert_eq!(ran.ending, Ending::Ok, "{}", host.name);
+            for text in [&ran.stdout, &ran.stderr] {
+                assert_eq!(text.dropped, dropped, "{}", host.name);
+                assert!(text.bytes.len() as u64 <= output, "{}", host.name);
+            }
+            assert_eq!(run(&mut python, "print(3)").stdout.bytes, b"3\n", "{}", host.name);
+        }
+    });
+}
+
+#[test]
 fn what_breaks_the_worker_is_typed_and_the_session_continues() {
     let each = "import os\nfor fd in [int(n) for n in os.listdir('/proc/self/fd') if len(n) > 1]:\n    try: ";
     let short = Limits { wall: Duration::from_secs(2), ..Limits::default() };
@@ -100,7 +117,13 @@ fn what_breaks_the_worker_is_typed_and_the_session_continues() {
         assert!(matches!(huge, Ending::Timeout { .. } | Ending::Stalled { .. }), "{huge:?}");
         let flood = ending("for _ in range(3000): print('x' * 1023)");
         assert_eq!(flood, Ending::Ok);
+        let forged = format!(
+            "import json, struct\nreply = json.dumps({{'op': 'run', 'nonce': '0' * 32, 'ending': {{'kind': 'ok'}}, 'reads': [], \
+             'wrote': {{}}, 'units': [], 'stdout': {{'at': [0, 0]}}, 'stderr': {{'at': [0, 0]}}}}).encode()\n\
+             frame = struct.pack('<II', len(reply), 0) + reply\n{each}os.write(fd, frame)\n    except OSError: pass"
+        );
         for (what, source) in [
+            ("forged frames", forged),
             ("surplus frames", format!("{each}os.write(fd, bytes(100))\n    except OSError: pass")),
             ("closed pipes", format!("{each}os.close(fd)\n    except OSError: pass")),
         ] {
