@@ -82,7 +82,7 @@ fn harness() -> Harness<Ctx, Analysis> {
     patched_by(|_: &Cx<Ctx>| Fixed)
 }
 
-fn patched_by<P: Patcher + 'static>(
+pub(super) fn patched_by<P: Patcher + 'static>(
     patcher: impl Fn(&Cx<Ctx>) -> P + Clone + Send + Sync + 'static,
 ) -> Harness<Ctx, Analysis> {
     Harness::<Ctx, Analysis>::builder("analyst")
@@ -145,7 +145,7 @@ pub(super) fn slots(replies: &[&str], bench: Bench) -> CtxRuntime {
 }
 
 /// The changes of the program with where they come from, and the end of each execution.
-fn story(state: &Analysis) -> (Vec<String>, Vec<String>) {
+pub(super) fn story(state: &Analysis) -> (Vec<String>, Vec<String>) {
     let program = state.code.program();
     let versions = program.versions().iter();
     let said = versions.map(|version| {

@@ -21,6 +21,8 @@ mod children_notices;
 #[cfg(all(feature = "code", feature = "testing"))]
 mod code_changes;
 #[cfg(all(feature = "code", feature = "testing"))]
+mod code_forks;
+#[cfg(all(feature = "code", feature = "testing"))]
 mod code_loop;
 #[cfg(all(feature = "code", feature = "testing"))]
 mod code_models;
