@@ -119,6 +119,9 @@ fn people_read_what_was_tried_the_outcome_and_the_diff() {
         ),
         "{end}"
     );
+    // What ran again, what did not, and the time that this saves.
+    let kept = |line: &str| line.contains(" parts: ") && line.contains(" kept (");
+    assert!(end.lines().any(|line| kept(line) && line.ends_with("s saved)")), "{end}");
     assert!(end.contains("\n-print(\"depth:\", depth(TREE))\n+print("), "{end}");
     assert!(done.out.ends_with("10 of 10 run; 45 repairs applied; no file of yours was changed\n"));
 }

@@ -1,6 +1,8 @@
 //! Notebooks, tests as targets, and what a program may do.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::process::Stdio;
 
 use harness::esg::sandbox::{Launcher as _, Layer, Sandbox, Spec};
@@ -124,6 +126,63 @@ fn a_model_without_a_key_is_refused_before_anything_runs() {
     let done = repair(["--yes", "--model", "unknown/nothing", &folder.name("a.py")]);
     assert_eq!((done.code, done.out.as_str()), (Some(2), ""), "{}", done.err);
     assert!(done.err.contains("unknown"), "{}", done.err);
+}
+
+/// A server of Chat Completions that always replies the same, once for each connection.
+fn server(reply: &str) -> (String, std::thread::JoinHandle<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/v1", listener.local_addr().unwrap());
+    let body = serde_json::json!({
+        "id": "c-1", "object": "chat.completion", "created": 1, "model": "m-1",
+        "choices": [{
+            "index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": reply},
+        }],
+        "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+    });
+    let answers = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = Vec::new();
+        let mut buffer = [0; 4096];
+        let asked = loop {
+            let count = stream.read(&mut buffer).unwrap();
+            request.extend_from_slice(&buffer[..count]);
+            let text = String::from_utf8_lossy(&request).into_owned();
+            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+            let length = head.lines().find_map(|line| {
+                let (name, value) = line.split_once(':')?;
+                name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse().unwrap())
+            });
+            if count == 0 || length.is_some_and(|length: usize| body.len() >= length) {
+                break body.to_owned();
+            }
+        };
+        let body = body.to_string();
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close";
+        write!(stream, "{head}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
+        asked
+    });
+    (url, answers)
+}
+
+#[test]
+fn a_model_is_asked_at_its_server_where_no_rule_knows_a_patch() {
+    let source = "rows = [3, 1]\nprint(sum(rosw) / 0)\n";
+    let folder = Folder::with("a.py", source, "2.0\n");
+    let (url, answers) = server(
+        "The sum is divided by zero.\n\nSTEP part1\n<<<<<<< SEARCH\nprint(sum(rows) / 0)\n=======\n\
+         print(sum(rows) / len(rows))\n>>>>>>> REPLACE\n",
+    );
+    let mut command = super::program();
+    command.env("OPENAI_COMPATIBLE_BASE_URL", url).args(["--yes", "--write", "--json"]);
+    command.args(["--model", "openai-compatible/m-1", &folder.name("a.py")]);
+    let done = super::Done::of(command.output().unwrap());
+    assert_eq!(done.code, Some(0), "{}{}", done.out, done.err);
+    let tried = &done.json()[0]["tried"];
+    assert!(tried[0]["by"] == "rules" && tried[1]["by"] != "rules", "{tried:#}");
+    assert_eq!(tried[1]["explanation"], "The sum is divided by zero.");
+    let asked = answers.join().unwrap();
+    assert!(asked.contains("ZeroDivisionError") && asked.contains("m-1"), "{asked}");
+    assert_eq!(folder.text("a.py"), "rows = [3, 1]\nprint(sum(rows) / len(rows))\n");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Resuming after Ctrl-C and after `kill -9`, in another process.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{BufRead as _, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -87,6 +87,48 @@ fn a_killed_repair_resumes_at_the_interrupted_step() {
     let command =
         out.lines().find_map(|line| line.strip_prefix("If this is interrupted, resume with: "));
     resumes(&folder, command.unwrap());
+}
+
+/// Between any two lines that it prints: proposed, applied, run again, written.
+#[test]
+fn a_repair_killed_at_any_moment_ends_as_one_that_was_not() {
+    let source = "items = [1]\n\nprint(len(itmes))\n\nprint(items.appnd(2), items)\n";
+    let fixed = source.replace("itmes", "items").replace("appnd", "append");
+    let (mut kills, mut ended) = (0, false);
+    for lines in (1..).step_by(4) {
+        let folder = Folder::with("a.py", source, "1\nNone [1, 2]\n");
+        let (name, store) = (folder.name("a.py"), folder.name("store"));
+        let mut child = program()
+            .args(["--yes", "--write", "--store", &store, &name])
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut shown = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+        let seen: Vec<String> = shown.by_ref().take(lines).collect();
+        if seen.len() < lines {
+            ended = true;
+            assert!(child.wait().unwrap().success(), "{seen:#?}");
+            assert_eq!(folder.text("a.py"), fixed);
+            break;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        kills += 1;
+        let resume = "If this is interrupted, resume with: ";
+        let command = seen.iter().find_map(|line| line.strip_prefix(resume));
+        let Some(command) = command else {
+            assert_eq!(folder.text("a.py"), source, "{seen:#?}");
+            continue;
+        };
+        let done = shell(command);
+        // It may have ended just before, and then there is nothing to resume.
+        let over = done.code == Some(2) && done.err.contains("no session");
+        assert!(done.code == Some(0) || over, "{lines}: {}{}", done.out, done.err);
+        assert_eq!(folder.text("a.py"), fixed, "{lines}");
+        assert!(over || done.out.contains("2 repairs applied"), "{lines}: {}", done.out);
+    }
+    assert!(ended && kills >= 8, "{kills}");
 }
 
 #[test]

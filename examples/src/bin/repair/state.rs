@@ -80,6 +80,29 @@ impl At {
         self.column().is_some() && place(self) == place(before)
     }
 
+    /// The expression that fails, if it is on one line.
+    fn expression(&self) -> Option<&str> {
+        let frame = self.fault.frames.last()?;
+        let (from, to) = (frame.column? as usize, frame.end_column? as usize);
+        frame
+            .text
+            .get(from..to)
+            .filter(|text| !text.is_empty() && frame.end_line == Some(frame.line))
+    }
+
+    /// Whether the fault of `before` was only moved, by a patch that leads from one program to the other.
+    pub(super) fn is_moved(&self, before: &Self, from: &Program, to: &Program) -> bool {
+        let about = |at: &Self| (at.place, at.fault.kind.clone(), at.fault.message.clone());
+        let line = |at: &Self| at.fault.frames.last().map(|frame| frame.text.trim().to_owned());
+        let (Some(old), Some(new)) = (before.expression(), self.expression()) else { return false };
+        let count = |program: &Program| -> usize {
+            program.steps().map(|step| step.source.matches(old).count()).sum()
+        };
+        let here = self.fault.line() == before.fault.line() || line(self) == line(before);
+        // One of several may be repaired.
+        about(self) == about(before) && old == new && here && count(to) >= count(from)
+    }
+
     /// Whether a patch of `before` helped that leads to this one: not if an earlier step fails now, and
     /// not if what could be parsed no longer can.
     pub(super) fn is_after(&self, before: &Self) -> bool {

@@ -43,7 +43,9 @@ pub(super) async fn judge(rounds: u32, repair: View<Repair>, _cx: Cx<Ctx>) -> St
         return Err(StepError::fatal("the program fails without a diagnosis"));
     };
     if let Some(trial) = &repair.trial
-        && (!found.is_after(&trial.before) || is_worse_off(&repair, &trial.before, &found))
+        && (!found.is_after(&trial.before)
+            || found.is_moved(&trial.before, &repair.proven_program(), repair.program())
+            || is_worse_off(&repair, &trial.before, &found))
     {
         return Ok(Repair::update());
     }
@@ -83,8 +85,15 @@ pub(super) fn judged(repair: &Repair) -> Judged {
     }
 }
 
+/// How many patches are tried for one fault: a model may propose others without end.
+const TRIES: usize = 12;
+
 /// Applies the next patch, for a person to look at. It does not run before the answer.
 pub(super) async fn patch(repair: View<Repair>, cx: Cx<Ctx>) -> StepResult<Repair> {
+    if repair.tried.iter().filter(|tried| tried.round == repair.rounds).count() >= TRIES {
+        let enough = StepError::fatal(format!("{TRIES} patches were tried for one fault"));
+        return Err(enough.code(Unpatched::CODE));
+    }
     let tests = repair.tests.clone();
     code::patch(move |cx: &Cx<Ctx>| patcher(cx, tests.clone())).run(repair, cx).await
 }

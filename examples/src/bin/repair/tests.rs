@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use harness::code::{Bench, Code};
 use harness::esg::{Blobs, CPython, Trust};
-use harness::llm::Scripted;
+use harness::llm::{CallCx, LlmError, ModelId, Reply, Request, Scripted, StopReason};
 use harness::prelude::*;
 use harness::{Ended, Interrupted};
 
@@ -154,6 +154,12 @@ async fn a_patch_after_which_the_same_expression_fails_in_another_way_is_taken_b
     let outcome = agent.run(input(source, None, None), ()).await.unwrap();
     let ended = runs(always(&agent, outcome, Decision::Apply).await);
     assert_eq!(ended.state.copy(), source.replace("itmes.appnd", "items.append"));
+
+    // So are two equal ones, of which each is the same mistake at another place of the line.
+    let source = "items = [1]\nprint(items.appnd(2), items.appnd(3))\n";
+    let outcome = agent.run(input(source, None, None), ()).await.unwrap();
+    let ended = runs(always(&agent, outcome, Decision::Apply).await);
+    assert_eq!(ended.state.copy(), source.replace("appnd", "append"));
 }
 
 fn runs(outcome: Outcome<Repair>) -> Ended<Repair> {
@@ -233,6 +239,38 @@ async fn a_model_that_fails_is_reported() {
     let outcome = agent.run(input("print(1 / 0)\n", None, None), ()).await.unwrap();
     let Why::Broken { error } = ended_with(outcome) else { panic!() };
     assert!(error.contains("no usable patch") && error.contains("Patch"), "{error}");
+}
+
+/// Always has another patch, and none helps.
+struct Wandering(std::sync::atomic::AtomicU32);
+
+#[harness::async_trait]
+impl Llm for Wandering {
+    fn id(&self) -> ModelId {
+        ModelId::new("test", "wandering")
+    }
+
+    async fn complete(&self, _: Request<'_>, _: &CallCx) -> Result<Reply, LlmError> {
+        let nth = self.0.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let text = format!(
+            "STEP part1\n<<<<<<< SEARCH\nprint(1 / 0)\n=======\nprint({nth} + 1 / 0)\n>>>>>>> REPLACE\n"
+        );
+        Ok(Reply::new(text, StopReason::End, self.id()))
+    }
+}
+
+#[tokio::test]
+async fn a_model_without_end_is_asked_a_bounded_number_of_times() {
+    let model = Arc::new(Wandering(0.into()));
+    let agent = agent_with(Some(Arc::clone(&model) as Arc<dyn Llm>), 10);
+    let outcome = agent.run(input("print(1 / 0)\n", None, None), ()).await.unwrap();
+    let ended = ended(always(&agent, outcome, Decision::Apply).await, End::Fails);
+    assert!(matches!(ended.state.why, Some(Why::NoneHelped { .. })), "{:?}", ended.state.why);
+    assert_eq!(
+        (ended.state.tried.len(), model.0.load(std::sync::atomic::Ordering::Relaxed)),
+        (12, 12)
+    );
+    assert_eq!(ended.state.copy(), "print(1 / 0)\n");
 }
 
 #[tokio::test]
