@@ -21,7 +21,7 @@ use super::claimed::Claimed;
 use super::refuse::read_error;
 use super::resume::Given;
 use super::turn::Turn;
-use super::{Taken, Taker, launch};
+use super::{Taken, Taker};
 
 /// What came of a session that was due.
 pub(crate) struct Worked<S: State> {
@@ -58,10 +58,8 @@ pub(crate) async fn run_due<C: Context, S: State>(
     let Some((taken, done)) = Box::pin(take(taker, lease, claimed, admission)).await? else {
         return Ok(None);
     };
-    Ok(Some(match taken {
-        Taken::AtRest(outcome) => Worked { done, outcome: *outcome },
-        Taken::Run(run) => Worked { done: true, outcome: launch(*run).await },
-    }))
+    let done = done || matches!(taken, Taken::Run(_));
+    Ok(Some(Worked { done, outcome: taken.outcome().await }))
 }
 
 /// Takes the session. Says whether it is not due any more for the same reason if nothing runs.

@@ -8,8 +8,11 @@ mod refuse;
 mod resume;
 mod turn;
 
+use std::future::{Future, ready};
 use std::sync::Arc;
 use std::time::Duration;
+
+use futures_util::future::Either;
 
 use crate::compat::{Compatibility, Compatible, LoopIdentity, check};
 use crate::context::Context;
@@ -189,10 +192,11 @@ enum Taken<C: Context, S: State> {
 }
 
 impl<C: Context, S: State> Taken<C, S> {
-    async fn outcome(self) -> Outcome<S> {
+    /// A live run keeps no room for what it was launched with.
+    fn outcome(self) -> impl Future<Output = Outcome<S>> + Send {
         match self {
-            Self::AtRest(outcome) => *outcome,
-            Self::Run(run) => launch(*run).await,
+            Self::AtRest(outcome) => Either::Left(ready(*outcome)),
+            Self::Run(run) => Either::Right(launch(*run)),
         }
     }
 }
