@@ -7,7 +7,7 @@ use crate::id::{InterruptId, Seq};
 use crate::session::{Change, Entry, Snapshot, fold_change, open_in_store};
 use crate::store::{InboxSeq, NewEntry, OpenInterrupt, SessionSummary};
 
-use super::Broken;
+use super::{Broken, json_size};
 
 /// A snapshot is worth its bytes once this much, and four times its own size, was written since the
 /// last one.
@@ -187,14 +187,16 @@ impl Buffer {
         self.pending.notices.push((ends.len() as u64, notice));
     }
 
+    /// Whether enough was written for the size of a snapshot to be measured.
+    pub(super) fn is_size_due(&self) -> bool {
+        self.since >= self.measure_at
+    }
+
     /// Whether enough was written since the last snapshot for another one to be worth its bytes:
-    /// 64 KiB and four times its size, which `size` measures. A state that grows with what is
-    /// written never gets one: its log is no longer than itself.
-    pub(super) fn is_snapshot_due(&mut self, size: impl FnOnce(&Value) -> u64) -> bool {
-        if self.since < self.measure_at {
-            return false;
-        }
-        self.measure_at = SNAPSHOT_BYTES + 4 * size(&self.state);
+    /// 64 KiB and four times its size, `session` being that of all but the state. A state that grows
+    /// with what is written never gets one: its log is no longer than itself.
+    pub(super) fn is_snapshot_due(&mut self, session: u64) -> bool {
+        self.measure_at = SNAPSHOT_BYTES + 4 * (json_size(&self.state) + session);
         self.since >= self.measure_at
     }
 }

@@ -275,9 +275,14 @@ impl Journal {
         }
     }
 
-    /// Whether a snapshot is due; `size` is that of the session without its state.
+    /// Whether a snapshot is due; `size` is that of the session without its state. It may lock the
+    /// session, so the buffer is not locked while it runs.
     pub(crate) fn is_snapshot_due(&self, size: impl FnOnce() -> u64) -> bool {
-        self.shared.buffer().is_snapshot_due(|state| json_size(state) + size())
+        if !self.shared.buffer().is_size_due() {
+            return false;
+        }
+        let size = size();
+        self.shared.buffer().is_snapshot_due(size)
     }
 
     /// Buffers a snapshot of the session as of the last entry. `live` is the state as it is in

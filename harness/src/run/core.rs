@@ -195,10 +195,10 @@ impl RunCore {
     /// Whether a snapshot is due.
     pub(crate) fn is_snapshot_due(&self) -> bool {
         let Some(journal) = &self.journal else { return false };
-        let live = self.live();
-        let Session { items, interrupts, .. } = &live.session;
         // The parts of a session that may be large.
-        journal.is_snapshot_due(|| json_size(items) + json_size(interrupts))
+        let size =
+            |session: &Session<_>| json_size(&session.items) + json_size(&session.interrupts);
+        journal.is_snapshot_due(|| self.session(size))
     }
 
     /// Buffers a snapshot. Says whether there is something to append.
