@@ -4,6 +4,7 @@
 version of Python, nothing is tested: `worker.rs` fails then where `HARNESS_CHECK` is set."""
 import os
 import sys
+import types
 import unittest
 
 VENV = os.environ.get("HARNESS_VENV")
@@ -100,6 +101,20 @@ g = np.random.default_rng(1)
         before = session.member("n:a")["own"]
         session.run("a[3] = 1")
         self.assertNotEqual(session.member("n:a")["own"], before)
+
+    def test_a_function_for_arrays_is_found_without_asking_every_module(self):
+        asked = []
+        other = types.ModuleType("other")
+        other.__getattr__ = asked.append
+        sys.modules["other"] = other
+        self.addCleanup(sys.modules.pop, "other")
+        session, again = self.kept("f = np.hypot\nfs = {'a': np.sin, 'b': [np.sin, np.add]}", "f", "fs")
+        import numpy as np
+        self.assertEqual(asked, [])
+        self.assertIs(again.names()["f"], np.hypot)
+        self.assertIs(again.names()["fs"]["b"][1], np.add)
+        session.run("own = np.frompyfunc(lambda v: v, 1, 1)")
+        self.assertIsNotNone(session.unserializable("own"))
 
     def test_objects_of_the_program_in_an_array_keep_their_identity(self):
         source = "class A: pass\nx = A()\na = np.array([x, None], object)"

@@ -6,6 +6,7 @@ other object belongs to the program and is written by value.
 import sys
 import types
 
+from _harness.values.arrays import is_ufunc
 from _harness.values.standins import reference
 
 _MAPPING = type.__dict__["__dict__"].__get__
@@ -21,6 +22,8 @@ _DESCRIPTORS = (types.MethodDescriptorType, types.WrapperDescriptorType, types.G
                 types.MemberDescriptorType, types.ClassMethodDescriptorType)
 _module_dict = vars(_Module)["__dict__"].__get__
 
+# Where programs have functions for arrays from.
+_WITH_UFUNCS = ("numpy", "scipy.special")
 # Constants without a name, found under the attribute that holds them.
 _SINGLETONS = {id(...): ("builtins", "Ellipsis"), id(NotImplemented): ("builtins", "NotImplemented")}
 
@@ -152,6 +155,12 @@ class Names:
                 name = self.of(owner)
                 if name is not None:
                     return (name[0], name[1] + "." + o.__name__)
+        if is_ufunc(t):
+            # It does not know its module. Pickle would ask each loaded one, whenever it is written.
+            for module in (*_WITH_UFUNCS, *_modules):
+                found = self._verified(module, o.__name__, o)
+                if found is not None:
+                    return found
         return None
 
     def _stand_in(self, o):

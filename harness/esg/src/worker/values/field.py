@@ -14,6 +14,7 @@ import sys
 from _blake2 import blake2b
 from _pickle import Pickler
 
+from _harness.values.arrays import is_ufunc, ndarray, owner_of
 from _harness.values.compat import get_referents, getrefcount
 from _harness.values.shapes import ATOM_IDS, ATOMS as _ATOMS, MAPPING, MRO, Kind, Unloadable, lookup, register
 
@@ -86,6 +87,8 @@ class _Writer(Pickler):
                 raise Unstorable(f"an object of type {_NAME(kind)} of the program")
             return None
         self.count += 1
+        if is_ufunc(kind):
+            return self.walk.world.names.of(o)
         if is_constant(kind):
             if o is not self.root and (_is_index(kind) or _NAME(kind) == "VoidDType"):
                 # Frames share indexes, and caches refer to the arrays in them. Records share their types.
@@ -96,7 +99,7 @@ class _Writer(Pickler):
             at = self.part(o, getrefcount(o)) if not _copies_on_write(kind) else None
             if at is not None:
                 return at
-            owner = _owner(o)
+            owner = owner_of(o)
             if owner is not o and getrefcount(owner) > _ALONE and not self.constant:
                 self.walk.inside[id(owner)] = self.count
         return _packed(o) if kind is ndarray() else None
@@ -175,23 +178,6 @@ def _is_package(walk, kind):
     return top_of(kind) in PACKAGES and walk.world.names.of(kind) is not None
 
 
-def _owner(o):
-    """The array that owns the memory of an array."""
-    array = ndarray()
-    while array is not None and issubclass(type(o), array):
-        base = MAPPING(array)["base"].__get__(o)
-        if base is None or not issubclass(type(base), array):
-            break
-        o = base
-    return o
-
-
-def ndarray():
-    """The class of arrays, or None if there are none."""
-    numpy = _modules.get("numpy")
-    return vars(numpy).get("ndarray") if numpy is not None else None
-
-
 def is_constant(cls):
     """Whether objects of the class never change."""
     for base in MRO(cls):
@@ -223,9 +209,11 @@ class _Reader(pickle.Unpickler):
         return super().find_class(module, name)
 
     def persistent_load(self, packed):
-        """An array of plain objects, an index, or a part that is written by itself."""
+        """A function, an array of plain objects, an index, or a part that is written by itself."""
         if type(packed) is int:
             return self.parts[packed]
+        if type(packed[0]) is str:
+            return self.find_class(*packed)
         if type(packed[0]) is bytes:
             data, buffers = packed
             return _Reader(io.BytesIO(data), buffers=[restored(*one) for one in buffers]).load()
@@ -338,7 +326,7 @@ class Array(Kind):
             held = MAPPING(array)
             of, shape, flags = (held[name].__get__(o) for name in ("dtype", "shape", "flags"))
             order = "F" if flags.f_contiguous and not flags.c_contiguous else "C"
-            owner = _owner(o)
+            owner = owner_of(o)
             if owner is not o:
                 walk.inside[id(owner)] = 0
             if of.hasobject:
@@ -400,7 +388,7 @@ class Part(Kind):
         head, kids = [], []
         held = MAPPING(ndarray())
         for o in objs:
-            owner = _owner(o)
+            owner = owner_of(o)
             of, shape, strides, flags = (held[name].__get__(o) for name in ("dtype", "shape", "strides", "flags"))
             start = held["__array_interface__"].__get__(o)["data"][0] - held["__array_interface__"].__get__(owner)["data"][0]
             head.append((_plain(of), shape, strides, start, flags.writeable))
@@ -478,12 +466,16 @@ def pick(walk, o, t):
         return LOGGER if _NAME(t) in ("Logger", "RootLogger") and _MODULE(t) == "logging" else None
     if top in DRAWINGS:
         return DRAWING
+    if is_ufunc(t):
+        name = walk.world.names.of(o)
+        if name is not None:
+            return ("g", *name)
     if t is ndarray():
-        if _owner(o) is o:
+        if owner_of(o) is o:
             return ARRAY
         # Pandas gives out views that cannot be written to.
         fixed = not MAPPING(t)["flags"].__get__(o).writeable
-        return ARRAY if fixed or type(_owner(o)) is not t or MAPPING(t)["dtype"].__get__(o).hasobject else PART
+        return ARRAY if fixed or type(owner_of(o)) is not t or MAPPING(t)["dtype"].__get__(o).hasobject else PART
     kind = _known.get(id(t))
     if kind is None or kind.cls is not t:
         constant = is_constant(t)

@@ -1,0 +1,33 @@
+"""What numpy has: arrays, and the functions for them."""
+
+import sys
+
+from _harness.values.shapes import MAPPING
+
+_modules = sys.modules
+
+
+def _inside(name):
+    numpy = _modules.get("numpy")
+    return vars(numpy).get(name) if numpy is not None else None
+
+
+def ndarray():
+    """The class of arrays, or None if there are none."""
+    return _inside("ndarray")
+
+
+def owner_of(o):
+    """The array that owns the memory of an array."""
+    array = ndarray()
+    while array is not None and issubclass(type(o), array):
+        base = MAPPING(array)["base"].__get__(o)
+        if base is None or not issubclass(type(base), array):
+            break
+        o = base
+    return o
+
+
+def is_ufunc(kind):
+    """Whether a class is that of functions for arrays."""
+    return kind is _inside("ufunc")
