@@ -1,5 +1,6 @@
 """Dates, times, decimals, fractions and UUIDs: stored exactly, and written many at once."""
 import unittest
+from unittest import mock
 
 from _harness.values.walk import Walk
 from support import Session
@@ -20,6 +21,15 @@ def shown(x):
     safe, zone = getattr(x, "is_safe", None), getattr(x, "tzinfo", None)
     return type(x), repr(x), getattr(x, "fold", 0), safe, zone is datetime.timezone.utc
 """
+
+
+def counting(split, taken):
+    """Takes objects apart, and notes them."""
+    def noted(walk, objs):
+        taken.extend(objs)
+        return split(walk, objs)
+
+    return noted
 
 
 class MomentTest(unittest.TestCase):
@@ -54,6 +64,18 @@ class MomentTest(unittest.TestCase):
         walk = Walk(session.graph.world)
         for kind in {type(x) for x in session.ns["xs"]}:
             self.assertIsNotNone(walk.settled(kind), kind)
+
+    def test_many_are_taken_apart_once_more_however_many_steps_read_them(self):
+        for one in ("datetime.date.fromordinal(1 + i)", "d + datetime.timedelta(0, i)", "decimal.Decimal(i) / 7"):
+            session = Session()
+            session.run(f"import datetime, decimal\nd = datetime.datetime(2020, 1, 2)\nbig = [{one} for i in range(60_000)]\nkind = type(big[0])\n")
+            kind, taken = Walk(session.graph.world).settled(session.ns["kind"]), []
+            with mock.patch.object(kind, "split", counting(kind.split, taken)):
+                for step in range(5):
+                    self.assertEqual(session.run(f"n{step} = len(big)").mutated, set())
+            # The first reader keeps what the next ones compare with.
+            self.assertLessEqual(len(taken), 60_010, one)
+            self.assertEqual(session.run("big[7] = big[8]").mutated, {"n:big"})
 
 
 if __name__ == "__main__":
