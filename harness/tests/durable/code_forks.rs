@@ -76,7 +76,7 @@ async fn a_fork_patches_a_program_of_its_own_and_runs_only_what_differs() {
     assert_eq!(output(&other.state), "2\n");
 
     // What both have in common ran once, and the first session is as it was.
-    let counts = counts.lock().unwrap();
+    let counts = counts.lock().unwrap().clone();
     assert_eq!((counts["xs = [3, 1]"], counts["n = sum(ys)"]), (1, 1), "{counts:?}");
     assert_eq!((counts["n = sum(xs)"], counts["n = len(xs)"]), (1, 1), "{counts:?}");
     let now = agent.history("s", Seq(0), 100).await.unwrap().moments.pop().unwrap().state;
