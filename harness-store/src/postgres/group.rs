@@ -1,10 +1,10 @@
 //! Appends that share a transaction, and so a sync of the server.
 //!
 //! While a few transactions are under way, what else is to be appended waits, and the next one takes
-//! all of it. So a lone append is one statement at once, and a thousand sessions at work need far fewer
-//! transactions than they have steps. Each is answered after the commit of what it was in. If the
-//! server cannot do one of them, or has to wait for its session, all of them are undone, and each gets
-//! a transaction of its own.
+//! all of it. So a lone append is one statement at once, which its caller runs, and a thousand sessions
+//! at work need far fewer transactions than they have steps. Each is answered after the commit of what
+//! it was in. If the server cannot do one of them, or has to wait for its session, all of them are
+//! undone, and each gets a transaction of its own.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -38,8 +38,10 @@ impl Member {
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<Member>,
-    /// How many transactions are under way.
+    /// How many transactions are under way in tasks.
     lanes: usize,
+    /// Whether a caller runs its append itself.
+    is_alone: bool,
 }
 
 struct Shared {
@@ -62,6 +64,9 @@ impl Groups {
     }
 
     pub(crate) async fn append(&self, batch: Prepared) -> Result<Appended, StoreError> {
+        if let Some(_alone) = Alone::begin(&self.0) {
+            return alone(&self.0.client, &batch).await;
+        }
         let (to, answer) = oneshot::channel();
         if self.0.push(Member { batch, since: Instant::now(), to }) {
             let lane = Lane { of: Arc::clone(&self.0), ended: false };
@@ -120,6 +125,25 @@ impl Shared {
     }
 }
 
+/// The append of a caller that runs it itself, as nothing else is under way. It is no lane: one whose
+/// caller does not go on keeps no other append waiting.
+struct Alone<'a>(&'a Shared);
+
+impl<'a> Alone<'a> {
+    fn begin(of: &'a Shared) -> Option<Self> {
+        let mut queue = of.queue();
+        let begins = queue.lanes == 0 && !queue.is_alone;
+        queue.is_alone |= begins;
+        begins.then(|| Self(of))
+    }
+}
+
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        self.0.queue().is_alone = false;
+    }
+}
+
 /// Runs one transaction after the other.
 struct Lane {
     of: Arc<Shared>,
@@ -152,7 +176,8 @@ impl Drop for Lane {
 async fn commit(client: &Client, mut group: Vec<Member>) {
     if group.len() == 1 {
         if let Some(member) = group.pop() {
-            alone(client, member).await;
+            let answer = alone(client, &member.batch).await;
+            member.answer(answer);
         }
         return;
     }
@@ -166,7 +191,10 @@ async fn commit(client: &Client, mut group: Vec<Member>) {
                     // One that waits for its session does not make the others wait.
                     None => {
                         let client = client.clone();
-                        tokio::spawn(async move { in_full(&client, member).await });
+                        tokio::spawn(async move {
+                            let answer = in_full(&client, &member.batch).await;
+                            member.answer(answer);
+                        });
                     }
                 }
             }
@@ -174,7 +202,10 @@ async fn commit(client: &Client, mut group: Vec<Member>) {
         Together::Undone => {
             for member in group {
                 let client = client.clone();
-                tokio::spawn(async move { alone(&client, member).await });
+                tokio::spawn(async move {
+                    let answer = alone(&client, &member.batch).await;
+                    member.answer(answer);
+                });
             }
         }
         Together::Failed(error) => {
@@ -197,23 +228,19 @@ async fn together(client: &Client, group: &[Member]) -> Together {
     }
 }
 
-async fn alone(client: &Client, member: Member) {
-    let (session, flush) = (member.batch.session(), member.batch.flush);
-    let judged = match client.call(member.batch.call(&session, &flush)).await {
-        Ok(rows) => member.batch.judge(&rows),
-        Err(error) => Some(Err(error)),
-    };
-    match judged {
-        Some(answer) => member.answer(answer),
-        // Boxed, as it is rare: a future is moved as a whole where it is spawned.
-        None => Box::pin(in_full(client, member)).await,
+async fn alone(client: &Client, batch: &Prepared) -> Result<Appended, StoreError> {
+    let session = batch.session();
+    let rows = client.call(batch.call(&session, &batch.flush)).await?;
+    match batch.judge(&rows) {
+        Some(answer) => answer,
+        // Boxed, as it is rare, so that the usual append is a small future.
+        None => Box::pin(in_full(client, batch)).await,
     }
 }
 
 /// Appends one whose short statement has found that it cannot, or has the server report why not.
-async fn in_full(client: &Client, member: Member) {
-    let (session, flush) = (member.batch.session(), member.batch.flush);
-    let rows = client.call(member.batch.call_in_full(&session, &flush)).await;
-    let answer = rows.and_then(|rows| member.batch.judge_in_full(&rows));
-    member.answer(answer);
+async fn in_full(client: &Client, batch: &Prepared) -> Result<Appended, StoreError> {
+    let session = batch.session();
+    let rows = client.call(batch.call_in_full(&session, &batch.flush)).await?;
+    batch.judge_in_full(&rows)
 }

@@ -34,7 +34,7 @@ async fn append_entries(store: &PostgresStore, lease: &Lease, after: u64, bytes:
 type Answer = Result<harness::store::Appended, StoreError>;
 
 /// Appends an entry to each, as one group: until all have been given to the store, another program
-/// keeps its only lane.
+/// keeps what its caller appends alone, and its only lane.
 async fn at_once(place: &Place, store: &PostgresStore, leases: &[Lease]) -> Vec<Answer> {
     at_once_with(place, store, leases, async {}).await
 }
@@ -46,10 +46,17 @@ async fn at_once_with<T>(
     leases: &[Lease],
     more: impl Future<Output = T>,
 ) -> Vec<Answer> {
-    let gate = claim(store, &id("gate")).await;
-    append(store, &gate, 0, b"one").await.unwrap();
+    let mut gates = Vec::new();
+    for name in ["gate0", "gate1"] {
+        let gate = claim(store, &id(name)).await;
+        append(store, &gate, 0, b"one").await.unwrap();
+        gates.push(gate);
+    }
     let other = place.raw().await;
-    other.batch_execute("BEGIN; SELECT FROM session WHERE id = 'gate' FOR UPDATE").await.unwrap();
+    other
+        .batch_execute("BEGIN; SELECT FROM session WHERE id IN ('gate0', 'gate1') FOR UPDATE")
+        .await
+        .unwrap();
     // The store has one statement for batches with entries only, and one for all others.
     let spawn = |(lease, at): (&Lease, usize)| {
         let (store, lease) = (store.clone(), lease.clone());
@@ -60,8 +67,8 @@ async fn at_once_with<T>(
             }
         })
     };
-    let first = spawn((&gate, 1));
-    wait_for_lock(place, 1).await;
+    let first: Vec<_> = gates.iter().map(|gate| spawn((gate, 1))).collect();
+    wait_for_lock(place, 2).await;
     let tasks: Vec<_> = leases.iter().zip(0..).map(spawn).collect();
     let end = async {
         // On one thread, each has been polled, and waits.
@@ -71,7 +78,9 @@ async fn at_once_with<T>(
         other.batch_execute("COMMIT").await.unwrap();
     };
     tokio::join!(end, more);
-    first.await.unwrap().unwrap();
+    for gate in first {
+        gate.await.unwrap().unwrap();
+    }
     let mut answers = Vec::new();
     for task in tasks {
         answers.push(task.await.unwrap());
@@ -108,7 +117,7 @@ async fn record_commits(place: &Place) -> Client {
 
 async fn open(place: &Place, options: &str) -> PostgresStore {
     let url = format!("{}?application_name={}{options}", place.url, place.schema);
-    place.options().max_connections(2).connect(&url).await.unwrap()
+    place.options().max_connections(3).connect(&url).await.unwrap()
 }
 
 #[tokio::test]
@@ -121,9 +130,26 @@ async fn appends_at_once_share_a_transaction() {
         assert_eq!(answer.unwrap().head, Seq(2));
     }
     let text = "SELECT count(DISTINCT transaction), count(*) FROM committed
-                WHERE session <> (SELECT key FROM session WHERE id = 'gate')";
+                WHERE session <> ALL (SELECT key FROM session WHERE id IN ('gate0', 'gate1'))";
     let row = client.query_one(text, &[]).await.unwrap();
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (1, 50));
+}
+
+#[tokio::test]
+async fn an_append_that_its_caller_does_not_go_on_with_keeps_no_other_waiting() {
+    let place = Place::new("group_left").await;
+    let store = open(&place, "").await;
+    let leases = sessions(&store, 3).await;
+    let mut left = std::pin::pin!(append(&store, &leases[0], 1, b"two"));
+    tokio::select! {
+        biased;
+        answer = &mut left => panic!("the server was not waited for: {answer:?}"),
+        () = std::future::ready(()) => {}
+    }
+    let (one, two) =
+        tokio::join!(append(&store, &leases[1], 1, b"two"), append(&store, &leases[2], 1, b"two"));
+    assert_eq!((one.unwrap().head, two.unwrap().head), (Seq(2), Seq(2)));
+    assert_eq!(left.await.unwrap().head, Seq(2));
 }
 
 #[tokio::test]
