@@ -6,7 +6,9 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::time::Duration;
 
-use deadpool_postgres::{Hook, HookError, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{
+    Hook, HookError, ManagerConfig, Object, Pool, QueueMode, RecyclingMethod, Runtime,
+};
 use harness::store::StoreError;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Config, Row, Statement};
@@ -56,6 +58,8 @@ impl Client {
             .wait_timeout(Some(options.wait))
             .create_timeout(Some(options.connect))
             .runtime(Runtime::Tokio1)
+            // The connection that was used last is the warmest, and so is its process in the server.
+            .queue_mode(QueueMode::Lifo)
             .post_create(Hook::async_fn(move |client, _| {
                 let setup = setup.clone();
                 Box::pin(
