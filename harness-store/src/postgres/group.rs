@@ -126,7 +126,7 @@ impl Shared {
 }
 
 /// The append of a caller that runs it itself, as nothing else is under way. It is no lane: one whose
-/// caller does not go on keeps no other append waiting.
+/// caller does not continue keeps no other append waiting.
 struct Alone<'a>(&'a Shared);
 
 impl<'a> Alone<'a> {

@@ -136,7 +136,7 @@ async fn appends_at_once_share_a_transaction() {
 }
 
 #[tokio::test]
-async fn an_append_that_its_caller_does_not_go_on_with_keeps_no_other_waiting() {
+async fn an_append_that_its_caller_does_not_continue_keeps_no_other_waiting() {
     let place = Place::new("group_left").await;
     let store = open(&place, "").await;
     let leases = sessions(&store, 3).await;
