@@ -34,11 +34,15 @@ fn calls(source: &str, processor: &str) -> BTreeSet<String> {
 
 /// The folder of the crate `libc` that this crate is compiled with.
 fn libc() -> PathBuf {
+    // Packages of other platforms may not be on this machine.
+    let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let listed = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version", "1", "--locked", "--offline"])
+        .args(["--filter-platform", &platform])
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .unwrap();
+    assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));
     let listed: serde_json::Value = serde_json::from_slice(&listed.stdout).unwrap();
     let packages = listed["packages"].as_array().unwrap();
     let is_libc = |package: &&serde_json::Value| {
