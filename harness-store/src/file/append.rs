@@ -247,22 +247,17 @@ impl Inner {
         let held = unchanged
             || session.refresh(&*self.disk, &mut state).is_ok()
                 && session.holds(&state, lease).is_ok();
-        let written = if held && log.stat().is_ok_and(|found| found.links > 0) {
+        if held && log.stat().is_ok_and(|found| found.links > 0) {
             let write = || write_small(&*self.disk, &session.paths.checkpoint, checkpoint);
             let again = |error: io::Error| match has_no_descriptor(&error) && self.close_idle() {
                 true => write(),
                 false => Err(error),
             };
-            write().or_else(again).ok()
-        } else {
-            None
-        };
-        log.unlock();
-        drop(state);
-        // What was acknowledged is in the log; if this fails, the checkpoint before it stays.
-        if let Some(file) = written.filter(|_| self.sync == Sync::Flush) {
-            let _ = file.sync();
+            // Without a sync: what was acknowledged is in the log, which is synced. If this fails, or
+            // does not reach the disk before a loss of power, the log says what the checkpoint would.
+            let _ = write().or_else(again);
         }
+        log.unlock();
     }
 
     /// Records where the next reader can start, if that has changed.

@@ -25,8 +25,7 @@ use super::record::{MAX_RECORD, Prepared};
 /// Keeps sessions in files, for any number of processes of one machine.
 ///
 /// Each session has a log of its own, of lines that people can read. The store needs nothing but a
-/// local file system. A flushed batch costs one sync of its log; the batch with which a session
-/// settles costs another, of the checkpoint beside the log. Sessions do not wait for each other.
+/// local file system. A flushed batch costs one sync of its log. Sessions do not wait for each other.
 ///
 /// All syncs run on tokio's blocking threads, and so does everything that opens a log or reads entries:
 /// a disk that stalls delays only the calls that wait for it. A short write to the page cache, to a log
