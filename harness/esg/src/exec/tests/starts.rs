@@ -149,6 +149,42 @@ fn the_fingerprint_distinguishes_programs_and_packages() {
     assert_eq!(full.value("path").unwrap().json, Some(json!([path])));
 }
 
+/// A launcher that claims every layer and adds none.
+#[derive(Debug)]
+struct Claims;
+
+impl Launcher for Claims {
+    fn layers(&self) -> Result<Layers, LaunchError> {
+        let whole = |layer: &Layer| Status::new(*layer, Vec::new(), None);
+        Ok(Layers::new(Layer::ALL.iter().map(whole).collect()))
+    }
+
+    fn command(&self, spec: &Spec) -> Result<Command, LaunchError> {
+        let mut command = Command::new(&spec.program);
+        command.args(&spec.args);
+        Ok(command)
+    }
+}
+
+/// What was recorded under one is not kept under another: a step may find each of them different.
+#[test]
+fn the_fingerprint_distinguishes_isolation_limits_and_a_lasting_scratch() {
+    let of = |python: CPython| python.start().unwrap().fingerprint().to_owned();
+    let dir = tempfile::tempdir().unwrap();
+    let tight = Limits { address_space: 1 << 30, ..Limits::default() };
+    let all = [
+        of(builder()),
+        of(builder().launcher(Claims).isolation(Isolation::Kernel)),
+        of(builder().limits(tight)),
+        of(builder().limits(Limits { open_files: 32, ..Limits::default() })),
+        of(builder().scratch(dir.path().join("scratch"))),
+    ];
+    for (index, one) in all.iter().enumerate() {
+        assert!(!all[..index].contains(one), "{one}");
+    }
+    assert_eq!(of(builder().isolation(Isolation::Process)), all[0]);
+}
+
 #[test]
 fn every_file_of_the_worker_goes_with_it() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/worker");
