@@ -4,7 +4,7 @@
 //! entity gets the number of its visit. References are hashed as these numbers, so the fingerprint
 //! does not depend on the names of tokens, and two names of one class differ from two equal
 //! classes. The digest of what they share follows for each pair of visited members of one unit.
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Bound;
 
 use super::{FileKind, State};
@@ -122,17 +122,21 @@ impl State {
         number: &HashMap<Entity, u32>,
         hasher: &mut blake3::Hasher,
     ) {
-        let mut pairs = Vec::new();
+        let (mut pairs, mut units) = (Vec::new(), HashSet::new());
         for entity in visited {
             let Some(slot) = self.slots.get(entity) else { continue };
+            // The pairs of a unit are read once, not once for each of its members.
+            if !units.insert(slot.key()) {
+                continue;
+            }
             let unit = &slot.made.unit;
+            let number_of = |member: usize| {
+                let entity = &unit.members[member].entity;
+                let here = self.slots.get(entity).is_some_and(|there| there.key() == slot.key());
+                number.get(entity).filter(|_| here)
+            };
             for (one, other, digest) in &unit.share {
-                if *one != slot.at {
-                    continue;
-                }
-                let with = &unit.members[*other].entity;
-                let here = self.slots.get(with).is_some_and(|there| there.key() == slot.key());
-                if let (true, Some(from), Some(to)) = (here, number.get(entity), number.get(with)) {
+                if let (Some(from), Some(to)) = (number_of(*one), number_of(*other)) {
                     pairs.push((*from, *to, *digest));
                 }
             }

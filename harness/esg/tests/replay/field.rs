@@ -1,7 +1,9 @@
 //! Programs on arrays, frames, figures and estimators.
 use std::time::Duration;
 
-use harness_esg::{Blobs, CPython, CodeGraph, Limits, Program, Trust};
+use harness_esg::{
+    Blobs, CPython, CodeGraph, Ending, Executor as _, Limits, Program, RunStep, Trust,
+};
 
 /// A program with these packages, after its first run.
 fn program(steps: &[(&str, &str)]) -> Option<CodeGraph> {
@@ -109,6 +111,32 @@ fn a_figure_that_stays_open_is_followed() {
     assert_eq!(graph.value("count").unwrap().repr, "(2, 'two')");
     // The step that imports the package runs again in the same worker.
     edit(&mut graph, "figure", "2, 2", "2, 3");
+}
+
+/// Of the thousands of objects of a figure that stays open, only those with names are members of its
+/// unit: what a step costs does not grow with the square of what is drawn.
+#[test]
+fn a_figure_that_stays_open_is_a_unit_of_few_members() {
+    let Some(python) = crate::packages() else { return };
+    let wall = Duration::from_secs(600);
+    let limits =
+        Limits { wall, cpu: wall, service: wall, address_space: 8 << 30, ..Limits::default() };
+    let mut python = CPython::at(python).limits(limits).trust(Trust::Mine).start().unwrap();
+    let steps = [
+        "import matplotlib\nmatplotlib.use('Agg')\nimport matplotlib.pyplot as plt",
+        "fig, axes = plt.subplots(4, 4)",
+        "for ax in axes.flat:\n    for n in range(20):\n        ax.plot([n, n + 1, n], label=str(n))",
+        "first = axes[0, 0].lines[0]",
+    ];
+    for (seq, source) in (1..).zip(steps) {
+        let ran = python.run(&RunStep { seq, step: "s", source, bind: None, readings: None });
+        let ran = ran.unwrap();
+        assert_eq!(ran.ending, Ending::Ok);
+        for (unit, _) in &ran.units {
+            let (members, pairs) = (unit.members.len(), unit.share.len());
+            assert!(members <= 8 && pairs <= 28, "{members} members, {pairs} pairs after {source}");
+        }
+    }
 }
 
 #[test]
