@@ -54,8 +54,8 @@ fn pythons() -> Vec<PathBuf> {
     paths
 }
 
-/// The Python of the virtual environment `HARNESS_VENV`, which has numpy, pandas, matplotlib and
-/// scikit-learn. Without it the tests of programs with packages are left out, and say so, except where
+/// The Python of the virtual environment `HARNESS_VENV`, which has numpy, pandas, matplotlib,
+/// scikit-learn and sympy. Without it the tests of programs with packages are left out, and say so, except where
 /// everything is checked: `HARNESS_CHECK` is set there.
 fn packages() -> Option<PathBuf> {
     let venv = std::env::var_os("HARNESS_VENV").filter(|venv| !venv.is_empty());

@@ -139,6 +139,24 @@ fn a_figure_that_stays_open_is_a_unit_of_few_members() {
     }
 }
 
+/// Expressions keep their hashes, which differ from process to process, and what was computed of them:
+/// neither is content, and a full run in another process is equal.
+#[test]
+fn expressions_are_compared_without_their_caches() {
+    let steps = [
+        ("imports", "import sympy as sp"),
+        ("symbols", "x, y = sp.symbols('x y')"),
+        ("f", "f = sp.sin(x) ** 2 + x * y"),
+        ("integral", "F = sp.integrate(f, x)\nprint(F)"),
+        ("matrix", "M = sp.Matrix([[x, 1], [y, 2]])\nvalues = M.eigenvals()"),
+        ("all", "all = {f, F, M.det()}\nnamed = {str(one): sp.simplify(one) for one in all}"),
+        ("roots", "roots = sp.solve(x**3 - 6*x**2 + 11*x - 6, x)\nprint(roots)"),
+    ];
+    let Some(mut graph) = program(&steps) else { return };
+    assert_eq!(edit(&mut graph, "roots", "- 6, x)", "- 6, x)[:2]"), ["roots"]);
+    assert_eq!(edit(&mut graph, "f", "** 2", "** 3"), ["f", "integral", "all"]);
+}
+
 #[test]
 fn estimators_that_hold_each_other_stay_shared() {
     let steps = [
