@@ -3,8 +3,9 @@
 //! `ESG_PROGRAMS` is a directory of files `pNN.py` with `NAME`, `SRC` (cells) and `EDITS`, by default that
 //! of `examples/programs/edited`; the data that they read is in its folder `data` or in `ESG_DATA`.
 //! `ESG_PYTHON` is an interpreter with the packages that the programs import, by default that of the
-//! virtual environment `HARNESS_VENV`. `ESG_ONLY` selects files by parts of their names. Each edit starts at the program as written. What it ran and took, and what went
-//! wrong, is printed to the standard error, an edit a line.
+//! virtual environment `HARNESS_VENV`. `ESG_ONLY` selects files by parts of their names. Each edit starts
+//! at the program as written. What it ran and took, and what went wrong, is printed to the standard
+//! error, an edit a line.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
@@ -109,6 +110,13 @@ struct Sums {
     replays: Duration,
     plain: Duration,
     firsts: Vec<f64>,
+    slow: u32,
+}
+
+/// The most that a first run may take beside a plain run.
+fn allowed(plain: Duration, steps: usize) -> Duration {
+    const A_STEP: Duration = Duration::from_millis(20);
+    plain.mul_f64(1.3) + A_STEP * u32::try_from(steps).unwrap_or(u32::MAX)
 }
 
 fn figures(python: &Path) -> Result<Vec<Figure>> {
@@ -169,6 +177,12 @@ fn figures(python: &Path) -> Result<Vec<Figure>> {
             1.0,
             "of plain, median",
         ),
+        count(
+            "slow first runs",
+            f64::from(sums.slow),
+            sums.firsts.len() as f64,
+            "beyond 1.3 of plain + 20 ms a step",
+        ),
     ])
 }
 
@@ -192,6 +206,7 @@ fn measure(source: &Source, python: &Path, data: &Path, sums: &mut Sums) -> Resu
         wrong.iter().map(|what| format!("\n    WRONG {what}")).collect::<String>()
     );
     sums.firsts.push(per);
+    sums.slow += u32::from(first > allowed(bare.wall, source.cells.len()));
     for edit in &source.edits {
         let bare = plain(&edit.cells, python)?;
         change(&mut graph, &edit.cells)?;
