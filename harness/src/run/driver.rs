@@ -22,7 +22,8 @@ use crate::question::BreakpointAt;
 use crate::session::{Resolution, Timer, check_ops};
 use crate::state::{Op, Ops, State};
 use crate::step::{
-    Action, Answer, AskHalf, Asked, Cx, Effects, FailureKind, Place, Shared, StepError, View,
+    Action, Answer, AskHalf, Asked, Cx, CxParts, Effects, FailureKind, Place, Shared, StepError,
+    View,
 };
 use crate::text::words;
 
@@ -74,9 +75,9 @@ enum Entered<T> {
     /// The lease may be lost.
     MayBeLost,
     /// The attempt has begun.
-    Begun(Place, Box<Unfinished<T>>),
-    /// A step that asks or has items stands here.
-    At(Place),
+    Begun(Box<Unfinished<T>>),
+    /// At a step that asks or has items.
+    InParts,
     /// The step waits for timers alone.
     Sleeps,
 }
@@ -221,12 +222,13 @@ impl<C: Context, S: State> Driver<C, S> {
             Action::Decide => Entered::Over(self.fold(executable, None)),
             Action::Run(body) => {
                 let attempt = self.attempt_at(wiring, place);
-                match attempt.begin(task, || body(self.view(), self.cx(place))) {
+                let lent = CxParts { shared: &self.shared, place: &place };
+                match attempt.begin(task, || body(self.view(), lent)) {
                     Begun::Ended(ended) => Entered::Over(self.done(executable, ended)),
-                    Begun::Unfinished(unfinished) => Entered::Begun(place, unfinished),
+                    Begun::Unfinished(unfinished) => Entered::Begun(unfinished),
                 }
             }
-            Action::Ask(_) | Action::Each(_) => Entered::At(place),
+            Action::Ask(_) | Action::Each(_) => Entered::InParts,
         }
     }
 
@@ -261,11 +263,14 @@ impl<C: Context, S: State> Driver<C, S> {
                 Entered::Sleeps => {
                     entered = lazy(|task| self.enter(program, task)).await;
                 }
-                Entered::Begun(place, unfinished) => {
+                Entered::Begun(unfinished) => {
+                    let place = self.place(None);
                     let ended = self.attempt_at(&program.graph.wiring, place).end(unfinished).await;
                     return self.done(&program.steps[place.step], ended);
                 }
-                Entered::At(place) => return Box::pin(self.in_parts(program, place)).await,
+                Entered::InParts => {
+                    return Box::pin(self.in_parts(program, self.place(None))).await;
+                }
             }
         }
     }

@@ -36,6 +36,19 @@ pub(crate) struct Shared<C> {
     pub(crate) effects: Arc<dyn Effects>,
 }
 
+/// What the [`Cx`] of an attempt is made of, where it begins.
+pub(crate) struct CxParts<'a, C> {
+    pub(crate) shared: &'a Arc<Shared<C>>,
+    pub(crate) place: &'a Place,
+}
+
+impl<C: Context> CxParts<'_, C> {
+    #[inline]
+    pub(crate) fn cx(&self) -> Cx<C> {
+        Cx::new(Arc::clone(self.shared), *self.place)
+    }
+}
+
 impl<C: Context> Cx<C> {
     pub(crate) fn new(shared: Arc<Shared<C>>, place: Place) -> Self {
         Self { shared, place }

@@ -48,7 +48,7 @@ pub use view::View;
 
 pub(crate) use action::{Action, AskHalf, Route};
 pub(crate) use body::BoxFuture;
-pub(crate) use cx::Shared;
+pub(crate) use cx::{CxParts, Shared};
 pub(crate) use each::{
     EachBody, ItemBody, ItemEnd, KeyBody, decoded, item_body, key_body, merged, plan_body,
 };

@@ -25,8 +25,8 @@ impl<S: State, T: State> Lens<S, T> {
             Action::Decide => Action::Decide,
             Action::Run(body) => {
                 let lens = self.clone();
-                Action::Run(Box::new(move |state, cx| {
-                    let (lens, ran) = (lens.clone(), body(state.part(&lens.read), cx));
+                Action::Run(Box::new(move |state, lent| {
+                    let (lens, ran) = (lens.clone(), body(state.part(&lens.read), lent));
                     Box::pin(async move { lens.change(ran.await) })
                 }))
             }
