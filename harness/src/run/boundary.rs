@@ -1,4 +1,4 @@
-//! The boundary before a step: where its next attempt stands.
+//! The boundary before a step: whether an attempt may be made there, and where it stands.
 
 use crate::clock::UtcMillis;
 use crate::graph::{Budget, Limit, Wiring};
@@ -8,13 +8,13 @@ use crate::step::Place;
 use super::breakpoints::Breakpoints;
 use super::transition::{Attempted, budget_at, out_of_steps, out_of_visits};
 
-/// Where the next attempt at the step at work stands, or what keeps it from being made.
+/// What keeps the next attempt at the step at work from being made, if anything.
 pub(super) fn at_boundary(
     wiring: &Wiring,
     budget: &Budget,
     breakpoints: Option<&Breakpoints>,
     session: &Session<usize>,
-) -> Result<Place, Attempted> {
+) -> Result<(), Attempted> {
     let cursor = &session.cursor;
     let after = wiring.nodes[cursor.step].policy.after;
     // Most steps wait for nothing, and the clock is not read.
@@ -37,10 +37,11 @@ pub(super) fn at_boundary(
     if after.is_some() && session.timers.due(None).is_none() && session.items.is_none() {
         return Err(Attempted::Sleeps);
     }
-    Ok(place_in(session, None))
+    Ok(())
 }
 
 /// Where the next attempt at the step at work, or at an item of it, stands.
+#[inline]
 pub(super) fn place_in(session: &Session<usize>, item: Option<u32>) -> Place {
     let (position, step) = (session.cursor.position, session.cursor.step);
     Place { position, step, attempt: session.attempts(item) + 1, item }

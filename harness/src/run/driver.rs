@@ -194,7 +194,8 @@ impl<C: Context, S: State> Driver<C, S> {
         }
         let budget = self.budget(wiring);
         let entered = self.core.enter_where(|session, slots| {
-            let place = at_boundary(wiring, budget, self.breakpoints.as_deref(), session)?;
+            at_boundary(wiring, budget, self.breakpoints.as_deref(), session)?;
+            let place = place_in(session, None);
             // Of a step that asks or has items, its parts enter.
             if let Action::Run(_) = program.steps[place.step].action {
                 slots.enter(place);

@@ -63,6 +63,7 @@ pub(super) struct StaysOpen;
 
 impl Slots {
     /// Opens the slot of an attempt.
+    #[inline]
     pub(super) fn enter(&mut self, place: Place) {
         let slot = StepSlot { place: Some(place), ..StepSlot::default() };
         match place.item {
@@ -70,12 +71,14 @@ impl Slots {
                 self.last = (place.position, place.attempt);
                 self.step = slot;
             }
-            Some(index) => {
-                // Items count their attempts themselves.
-                self.last = (Position(0), 0);
-                self.items.insert(index, slot);
-            }
+            Some(index) => self.enter_item(index, slot),
         }
+    }
+
+    fn enter_item(&mut self, index: u32, slot: StepSlot) {
+        // Items count their attempts themselves.
+        self.last = (Position(0), 0);
+        self.items.insert(index, slot);
     }
 
     /// The number of the last attempt at a position, if one was begun there.
