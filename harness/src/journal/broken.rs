@@ -1,11 +1,12 @@
 //! Why nothing more can be written.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use crate::step::{FailureKind, StepError};
 use crate::store::StoreError;
 
-/// Why nothing more can be written.
+/// Why nothing more can be written. Of two words, as each commit returns it through many futures.
 #[derive(Clone, Debug)]
 pub(crate) enum Broken {
     /// Another run has claimed the session, or the lease was not renewed in time.
@@ -13,12 +14,16 @@ pub(crate) enum Broken {
     /// The store failed.
     Store(Arc<StoreError>),
     /// The log does not replay to the state.
-    NotReplayable { field: String },
+    NotReplayable { field: Arc<String> },
     /// An entry does not encode, or does not follow on the log.
-    Unsound(String),
+    Unsound(Arc<String>),
 }
 
 impl Broken {
+    pub(crate) fn unsound(why: impl Display) -> Self {
+        Self::Unsound(Arc::new(why.to_string()))
+    }
+
     /// What it means to the step, or the run, that could not be recorded.
     pub(crate) fn to_error(&self) -> StepError {
         let (kind, message) = match self {

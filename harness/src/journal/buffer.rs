@@ -21,7 +21,7 @@ pub(crate) type Notice = Box<dyn FnOnce(Seq) + Send>;
 
 /// What waits to be appended, and the JSON of the state that everything before comes to.
 pub(super) struct Buffer {
-    pub(super) pending: Pending,
+    pub(super) pending: Box<Pending>,
     /// The JSON projection of the state, pending entries included.
     pub(super) state: Value,
     /// The inbox messages that were read or passed over.
@@ -108,7 +108,7 @@ impl Pending {
 impl Buffer {
     pub(super) fn new(state: Value, inbox: InboxSeq, since: u64) -> Self {
         Self {
-            pending: Pending::default(),
+            pending: Box::default(),
             state,
             inbox,
             flushed: true,
@@ -142,7 +142,7 @@ impl Buffer {
             self.pending.bytes.reserve(ROOM);
         }
         if let Err(error) = entry.encode(&mut self.pending.bytes) {
-            return Err(self.give_up(Broken::Unsound(error.to_string())));
+            return Err(self.give_up(Broken::unsound(error)));
         }
         if let Change::Asked(asked) = &entry.change {
             self.pending.open.extend(asked.interrupts.iter().map(open_in_store));
@@ -150,7 +150,7 @@ impl Buffer {
         self.pending.close.extend(closed);
         self.pending.at = entry.at;
         if let Err(error) = fold_change(&mut self.state, &mut entry.change) {
-            return Err(self.give_up(Broken::Unsound(error.to_string())));
+            return Err(self.give_up(Broken::unsound(error)));
         }
         self.pushed(from, false);
         Ok(())

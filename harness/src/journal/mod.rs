@@ -176,7 +176,7 @@ impl Journal {
         names: &impl Names<P>,
     ) -> Result<(), Broken> {
         let (closed, was_parked) = (session.closed_by(&entry.change), session.is_parked());
-        session.apply(&entry).map_err(|error| Broken::Unsound(error.to_string()))?;
+        session.apply(&entry).map_err(Broken::unsound)?;
         let summary = entry
             .change
             .changes_summary()
@@ -240,7 +240,11 @@ impl Journal {
                 return Ok(());
             }
         }
-        self.append(when != When::Kept).await
+        match when {
+            // An entry was recorded just now.
+            When::Mode => self.send(true).await,
+            When::Kept | When::Now => self.append(when == When::Now).await,
+        }
     }
 
     /// Makes everything written so far durable.
@@ -257,6 +261,10 @@ impl Journal {
                 return Ok(());
             }
         }
+        self.send(flush).await
+    }
+
+    async fn send(&self, flush: bool) -> Result<(), Broken> {
         let shared = Arc::clone(&self.shared);
         undropped_again(move || {
             let shared = Arc::clone(&shared);
@@ -296,7 +304,7 @@ impl Journal {
     ) -> Result<bool, Broken> {
         let mut buffer = self.shared.buffer();
         if let Some(field) = schema.difference(&live, &buffer.state) {
-            let field = field.to_owned();
+            let field = Arc::new(field.to_owned());
             return Err(buffer.give_up(Broken::NotReplayable { field }));
         }
         let pushed = buffer.push_snapshot(Snapshot { session, state: live })?;

@@ -25,12 +25,12 @@ pub(super) struct Writer {
     /// The last entry in the store.
     pub(super) head: Seq,
     /// The batch that is sent, or the room of the last one.
-    batch: Pending,
+    batch: Box<Pending>,
 }
 
 impl Writer {
     pub(super) fn new(lease: Lease, head: Seq) -> Self {
-        Self { lease, head, batch: Pending::default() }
+        Self { lease, head, batch: Box::default() }
     }
 
     /// Appends what waits, or only makes durable what is in the store.

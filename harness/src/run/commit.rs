@@ -147,7 +147,7 @@ impl<C: Context, S: State> Driver<C, S> {
     }
 
     async fn write_snapshot(&self) -> Result<(), Broken> {
-        let live = to_json(&*self.state).map_err(|error| Broken::Unsound(error.to_string()))?;
+        let live = to_json(&*self.state).map_err(Broken::unsound)?;
         match self.core.snapshot(live, &S::schema())? {
             // It adds nothing to what is durable already.
             true => self.core.commit(When::Kept).await,

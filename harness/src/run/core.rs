@@ -174,7 +174,7 @@ impl RunCore {
         }
         let Some(journal) = &self.journal else {
             let applied = live.session.apply_change(&change, spent.as_ref());
-            return applied.map_err(|error| Broken::Unsound(error.to_string()));
+            return applied.map_err(Broken::unsound);
         };
         let entry = Entry { at: UtcMillis::now(), spent, change };
         journal.record(&mut live.session, entry, self.wiring())

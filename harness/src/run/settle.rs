@@ -64,7 +64,7 @@ impl<C: Context, S: State> Driver<C, S> {
                 (restored, &conclusion)
             {
                 // The outcome of an end holds its state.
-                conclusion = self.unrecorded(&Broken::Unsound(error.source().to_string()));
+                conclusion = self.unrecorded(&Broken::unsound(error.source()));
             }
         }
         let Conclusion::Settle { end, finally_failure } = conclusion else { return conclusion };
