@@ -11,7 +11,7 @@ use harness::{BuildError, Sessions};
 use harness_store::{FileStore, FileStoreOptions, Sync};
 
 use super::disk::dir;
-use super::{Figure, block_on, compare_waiting, failed, ours};
+use super::{Figure, block_on, compare_waiting, failed, is_once, ours, scaled};
 
 #[derive(State, Clone, Debug, Default, Serialize, Deserialize)]
 struct Notice {
@@ -82,7 +82,7 @@ fn by_hand(parts: &[PathBuf], id: u64) -> io::Result<()> {
 /// A question, its answer through another handle, and the end, all on disk.
 pub(super) fn resume() -> Vec<Figure> {
     const EACH: u64 = 10;
-    const USED: u64 = 1_000;
+    const USED: usize = 1_000;
     let (Ok(dir), Ok(agent)) = (dir(), asker()) else { return vec![failed("resume-file")] };
     let count = Cell::new(0);
     let next = || {
@@ -90,7 +90,7 @@ pub(super) fn resume() -> Vec<Figure> {
         count.get()
     };
     // The hand-written program has its directory already. So has a store in use.
-    for _ in 0..USED {
+    for _ in 0..scaled(USED) {
         let id = format!("notice-{}", next());
         assert_eq!(block_on(ask_and_answer(&agent, dir.path(), &id)), Some(true));
     }
@@ -118,8 +118,13 @@ pub(super) fn resume() -> Vec<Figure> {
 const FEW: [u64; 3] = [1_000, 1_260, 1_520];
 const MANY: [u64; 3] = [100_000, 100_260, 100_520];
 
+/// A tenth of them in a test.
+fn many() -> [u64; 3] {
+    if is_once() { MANY.map(|steps| steps / 10) } else { MANY }
+}
+
 fn fill(store: &(impl SessionStore + Clone)) -> Option<()> {
-    for steps in FEW.into_iter().chain(MANY) {
+    for steps in FEW.into_iter().chain(many()) {
         let agent = ours::agent(steps).ok()?.store(store.clone());
         block_on(ours::request(&agent, steps).session(steps.to_string()).into_future()).ok()?;
     }
@@ -136,7 +141,7 @@ fn many_beside_few(case: &str, open: impl Fn(u64)) -> Figure {
     let mut figure = compare_waiting(
         case.to_owned(),
         3,
-        || MANY.into_iter().for_each(&open),
+        || many().into_iter().for_each(&open),
         || FEW.into_iter().for_each(&open),
     );
     figure.unit = "ns, 100000 : 1000 steps";
