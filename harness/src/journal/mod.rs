@@ -14,6 +14,7 @@ mod renewer;
 mod status;
 mod undropped;
 mod walk;
+mod when;
 mod writer;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,6 +40,8 @@ pub(crate) use lease::LeaseGuard;
 pub(crate) use read::{Read, ReadError, read};
 pub(crate) use renewer::LeaseObserver;
 pub(crate) use walk::{Place, walk};
+pub use when::Durability;
+pub(crate) use when::When;
 
 use buffer::Buffer;
 use renewer::Renewal;
@@ -61,32 +64,6 @@ const RENEWALS: [Duration; 4] = [
 
 /// What may wait in the buffer, in bytes, whatever the mode. Far below what a store takes at once.
 const MAX_BUFFERED: usize = 8 << 20;
-
-/// When commits are made durable. Whatever the mode: everything before is durable when an effect
-/// acts, when an interrupt is asked, when a step acts on an answer and when a run settles.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Durability {
-    /// Each commit, before the next step begins.
-    #[default]
-    Step,
-    /// Within 100 milliseconds: a crash repeats at most the steps of that time.
-    Relaxed,
-    /// When the run settles: a crash repeats all steps since it began, or since it last acted
-    /// outside.
-    Settle,
-}
-
-/// When entries are appended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum When {
-    /// As the durability of the journal says.
-    Mode,
-    /// Now; they need not survive a loss of power.
-    Kept,
-    /// Now, and durably, with everything before.
-    Now,
-}
 
 /// Writes the log of one session for as long as one run holds it.
 pub(crate) struct Journal {
@@ -264,6 +241,7 @@ impl Journal {
         self.send(flush).await
     }
 
+    /// Appends what waits, to its end even if the caller is dropped.
     async fn send(&self, flush: bool) -> Result<(), Broken> {
         let shared = Arc::clone(&self.shared);
         undropped_again(move || {
