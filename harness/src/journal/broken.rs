@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::step::{FailureKind, StepError};
 use crate::store::StoreError;
 
-/// Why nothing more can be written. Two machine words, as each commit returns it
-/// through many futures.
+/// Why nothing more can be written. It is two machine words large, as each commit returns it through
+/// many futures.
 #[derive(Clone, Debug)]
 pub(crate) enum Broken {
     /// Another run has claimed the session, or the lease was not renewed in time.

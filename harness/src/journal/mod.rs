@@ -217,11 +217,7 @@ impl Journal {
                 return Ok(());
             }
         }
-        match when {
-            // An entry was recorded just now.
-            When::Mode => self.send(true).await,
-            When::Kept | When::Now => self.append(when == When::Now).await,
-        }
+        self.append(when != When::Kept).await
     }
 
     /// Makes everything written so far durable.
@@ -238,11 +234,6 @@ impl Journal {
                 return Ok(());
             }
         }
-        self.send(flush).await
-    }
-
-    /// Appends what waits, to its end even if the caller is dropped.
-    async fn send(&self, flush: bool) -> Result<(), Broken> {
         let shared = Arc::clone(&self.shared);
         undropped_again(move || {
             let shared = Arc::clone(&shared);
