@@ -89,6 +89,26 @@ fn names_in_expressions_for_pandas_are_read() {
     assert_eq!(graph.value("mask").unwrap().repr, "[False, False, True]");
 }
 
+/// What refers to a view, also to one that has a name: a list, a method of it.
+#[test]
+fn a_view_is_stored_with_what_refers_to_it() {
+    let steps = [
+        (
+            "make",
+            "import numpy as np\nwhole = np.arange(10)\nodd = whole[1::2]\nheld = [odd, [odd]]\n\
+             fill = odd.fill",
+        ),
+        ("change", "fill(5)"),
+        (
+            "read",
+            "total = int(whole.sum()), held[1][0] is odd, bool(np.shares_memory(held[0], whole))",
+        ),
+    ];
+    let Some(mut graph) = program(&steps) else { return };
+    assert_eq!(edit(&mut graph, "change", "5", "7"), ["change", "read"]);
+    assert_eq!(graph.value("total").unwrap().repr, "(55, True, True)");
+}
+
 /// A figure that stays open is one unit with its axes, and what is drawn later changes both.
 #[test]
 fn a_figure_that_stays_open_is_followed() {

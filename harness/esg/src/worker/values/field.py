@@ -382,7 +382,7 @@ class Array(Kind):
 class Part(Kind):
     """A view of an array: it refers to the array that owns the memory."""
 
-    tag, early = "nv", False
+    tag = "nv"
 
     def split(self, walk, objs):
         head, kids = [], []
@@ -395,14 +395,20 @@ class Part(Kind):
             kids.append(owner)
         return head, kids
 
-    def build(self, load, head, kids, n):
-        array, out = type(kids[0]), []
-        for (of, shape, strides, start, writeable), owner in zip(head, kids):
-            of = _Reader(io.BytesIO(of)).load()
-            made = array.__new__(array, shape, of, buffer=owner, offset=start, strides=strides)
-            made.flags.writeable = writeable
-            out.append(made)
-        return out
+    def make(self, load, head, n):
+        """Nothing, until all arrays that own their memory exist."""
+
+    def make_one(self, load, head, kids, extra):
+        (of, shape, strides, start, writeable), (owner,) = head, kids
+        if owner is None:
+            raise Unloadable("a view of an array that cannot be made first")
+        of, array = _Reader(io.BytesIO(of)).load(), type(owner)
+        made = array.__new__(array, shape, of, buffer=owner, offset=start, strides=strides)
+        made.flags.writeable = writeable
+        return made
+
+    def fill(self, load, objs, head, kids):
+        """Its cells are those of its owner."""
 
 
 class Drawing(Kind):
