@@ -77,6 +77,8 @@ class Ambients:
         self.known, self.initial = {}, {}
         # What the step used beyond what its code shows.
         self.used = set()
+        # The module of a name, in sight or not.
+        self.find = _modules.get
         self.discover()
 
     def discover(self):
@@ -186,6 +188,18 @@ class Ambients:
 
     def set(self, name, state):
         """Makes the state what it was."""
+        module = self.active[name].module
+        if module in _modules:
+            self._set(name, state)
+            return
+        # Out of sight, as before the import of a later step. It has its state there, too.
+        _modules[module] = self.find(module)
+        try:
+            self._set(name, state)
+        finally:
+            del _modules[module]
+
+    def _set(self, name, state):
         if callable(state):
             state()
         elif type(state) is not bytes:

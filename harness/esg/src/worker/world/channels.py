@@ -64,6 +64,7 @@ class Channels:
             self.clock.imported(name, sys.modules[name])
         strict = (limits or {}).get("strictness") == "everything"
         self.modules = Modules(self.events, namespace, self.files, self.process, strict)
+        self.process.ambient.find = self.modules.submodules.at
         self.modules.boundary.importing.append(self.process.importing)
         self.modules.boundary.imported += (self.process.imported, self.process.ambient.discover)
         self.modules.appeared += (self.clock.imported, self._appeared)
