@@ -1,10 +1,10 @@
 //! What a replay would run.
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
 use super::CodeGraph;
-use crate::model::{Entity, Fingerprint};
+use crate::model::{Entity, Fingerprint, UnitKey};
 use crate::program::{EdgeKind, INPUT, Program};
 use crate::replay::{Planned, Reason, need};
 use crate::scan::Scan;
@@ -58,7 +58,7 @@ impl CodeGraph {
     #[must_use]
     pub fn plan(&self) -> Plan {
         let steps = self.planned();
-        let mut ahead = Ahead::default();
+        let mut ahead = Ahead { fragile: self.fragile(), ..Ahead::default() };
         let mut outside = self.engine.outside();
         let mut reasons: BTreeMap<&str, Reason> = BTreeMap::new();
         let mut kept: Vec<(Arc<str>, u64)> = Vec::new();
@@ -67,7 +67,7 @@ impl CodeGraph {
             let may = valid.as_deref().map(|execution| ahead.unknown_of(step, execution));
             match (valid, may) {
                 (Some(execution), Some(may)) if may.is_empty() => {
-                    ahead.keep(&execution);
+                    ahead.keep(step, &execution);
                     kept.push((step.id.clone(), execution.seq));
                     continue;
                 }
@@ -77,11 +77,13 @@ impl CodeGraph {
                     reasons.insert(&step.id, stale.unwrap_or(Reason::Invalidated))
                 }
             };
-            for maker in self.makers_for(step, &ahead.state) {
+            ahead.goes_back();
+            for maker in self.makers_for(step, &ahead) {
                 if let Some(maker) = steps.iter().find(|step| step.id == maker) {
                     reasons.entry(&maker.id).or_insert(Reason::Rebuilt);
                 }
             }
+            ahead.stays(self, step);
             ahead.assume(step, self.engine.ledger.history.latest(&step.id), self.program());
             ahead.follow(self, step);
         }
@@ -91,9 +93,18 @@ impl CodeGraph {
         Plan { steps: steps.iter().filter_map(reason).collect(), kept }
     }
 
+    /// What the worker holds, cannot be stored, and is closed when the worker goes back to a state
+    /// without it.
+    fn fragile(&self) -> Vec<(Entity, UnitKey)> {
+        let held = self.state.around().filter(|(entity, slot)| {
+            slot.made.stored.is_none() && self.engine.live.holds(entity, slot)
+        });
+        held.map(|(entity, slot)| (entity.clone(), slot.key().clone())).collect()
+    }
+
     /// The steps that have to make unserializable values again for a step.
-    fn makers_for(&self, step: &Planned, state: &State) -> BTreeSet<Arc<str>> {
-        let engine = &self.engine;
+    fn makers_for(&self, step: &Planned, ahead: &Ahead) -> BTreeSet<Arc<str>> {
+        let (engine, state) = (&self.engine, &ahead.state);
         let before = engine.ledger.history.of(&step.id, step.syntax, &engine.name).map(Arc::as_ref);
         let names = |scan: &Scan| match scan.opaque {
             // It may read every name. The replay finds out which.
@@ -101,12 +112,10 @@ impl CodeGraph {
             false => BTreeSet::new(),
         };
         let needed = need(step, state, before, &names(&step.scan), false);
-        let gone = needed.into_iter().filter(|entity| {
-            state
-                .slot(entity)
-                .is_some_and(|slot| slot.made.stored.is_none() && !engine.live.holds(entity, slot))
-        });
-        engine.makers(state, &gone.collect())
+        let former = needed.iter().filter_map(|entity| ahead.former.get(entity)).flatten();
+        let former: BTreeSet<Arc<str>> = former.cloned().collect();
+        let gone = needed.into_iter().filter(|entity| ahead.is_gone(self, entity));
+        &engine.makers(state, &gone.collect()) | &former
     }
 }
 
@@ -138,6 +147,11 @@ fn package(module: &str) -> &str {
     module.split('.').next().unwrap_or(module)
 }
 
+/// The packages that a step imports.
+fn packages(scan: &Scan) -> impl Iterator<Item = &str> {
+    scan.imports.iter().map(|import| package(&import.module))
+}
+
 /// The listing that changes with a file.
 fn folder(entity: &Entity) -> Option<Entity> {
     let Entity::File(path) = entity else { return None };
@@ -157,10 +171,18 @@ struct Ahead {
     packages: BTreeSet<String>,
     /// Whether they may load submodules of any package.
     loads: bool,
+    /// The packages that the steps so far import.
+    imported: BTreeSet<String>,
     /// What may share other objects than before, itself unchanged.
     regrouped: BTreeSet<Entity>,
     /// By step: what it may read of steps that run, according to the sources.
     readers: HashMap<Arc<str>, BTreeSet<Entity>>,
+    /// What the worker holds of the process that cannot be stored.
+    fragile: Vec<(Entity, UnitKey)>,
+    /// What it will not hold any more by then.
+    closed: HashSet<UnitKey>,
+    /// By what edited steps changed before, the makers of what they found there: they may leave it so.
+    former: BTreeMap<Entity, BTreeSet<Arc<str>>>,
 }
 
 impl Ahead {
@@ -193,8 +215,38 @@ impl Ahead {
         }
     }
 
+    /// A step runs here: the worker goes to this state for it.
+    fn goes_back(&mut self) {
+        let state = &self.state;
+        let gone = |(entity, key): &mut (Entity, UnitKey)| {
+            state.slot(entity).is_none_or(|slot| slot.key() != key)
+        };
+        self.closed.extend(self.fragile.extract_if(.., gone).map(|(_, key)| key));
+    }
+
+    /// Whether the worker does not hold a value that cannot be stored.
+    fn is_gone(&self, graph: &CodeGraph, entity: &Entity) -> bool {
+        self.state.slot(entity).is_some_and(|slot| {
+            let held = !self.closed.contains(slot.key()) && graph.engine.live.holds(entity, slot);
+            slot.made.stored.is_none() && !held
+        })
+    }
+
+    /// The step runs with other code, which may leave what it changed before.
+    fn stays(&mut self, graph: &CodeGraph, step: &Planned) {
+        let latest = graph.engine.ledger.history.latest(&step.id);
+        let Some(edited) = latest.filter(|latest| latest.syntax != step.syntax) else { return };
+        let changed = edited.trace.wrote.keys();
+        let gone: Vec<&Entity> = changed.filter(|entity| self.is_gone(graph, entity)).collect();
+        for entity in gone {
+            let makers = graph.engine.makers(&self.state, &BTreeSet::from([entity.clone()]));
+            self.former.insert(entity.clone(), makers);
+        }
+    }
+
     /// The step is kept: what it wrote is as it was.
-    fn keep(&mut self, execution: &Execution) {
+    fn keep(&mut self, step: &Planned, execution: &Execution) {
+        self.imported.extend(packages(&step.scan).map(str::to_owned));
         self.state.apply(execution);
         for wrote in execution.trace.wrote.keys() {
             self.unknown.remove(wrote);
@@ -235,9 +287,22 @@ impl Ahead {
         if known.is_none_or(|known| known.trace.wrote.keys().any(is_file)) {
             self.look_around(step, program);
         }
-        self.packages.extend(scan.imports.iter().map(|import| package(&import.module).to_owned()));
+        // What a package that was not imported so far loads is not known.
+        let new = |of: &str| {
+            !self.imported.contains(of)
+                && !latest.is_some_and(|it| it.ending.is_ok() && it.source.contains(of))
+        };
+        self.loads |= known.is_none() && packages(scan).any(new);
+        self.packages.extend(packages(scan).map(str::to_owned));
+        self.imported.extend(packages(scan).map(str::to_owned));
         let bound = scan.writes.iter().chain(&scan.deletes).chain(&scan.deferred_writes);
         self.unknown.extend(bound.map(Entity::name));
+        if let Some(failed) = known.filter(|known| !known.ending.is_ok()) {
+            // What it may have changed leaves the worker with it.
+            let found = failed.trace.known().filter_map(|entity| self.state.slot(entity));
+            let open = found.filter(|slot| slot.made.stored.is_none());
+            self.closed.extend(open.map(|slot| slot.key().clone()));
+        }
         if let Some(latest) = latest {
             self.state.apply(latest);
             self.unknown.extend(latest.trace.wrote.keys().cloned());

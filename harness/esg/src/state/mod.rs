@@ -133,14 +133,16 @@ impl State {
     }
 
     /// The files, and the state of the process that no import determines: what is there after a run
-    /// without a look into the namespace.
+    /// without a look into the namespace. What cannot be stored is made again where a step needs it.
     pub(crate) fn world(&self) -> BTreeSet<Entity> {
-        let world = self.around.iter().filter(|entity| match entity {
+        let world = self.around().filter(|(entity, slot)| match entity {
             Entity::File(_) => true,
-            Entity::Process(name) => !name.starts_with("import/"),
+            Entity::Process(name) => {
+                !name.starts_with("import/") && slot.made.unit.unserializable.is_none()
+            }
             _ => false,
         });
-        world.cloned().collect()
+        world.map(|(entity, _)| entity.clone()).collect()
     }
 
     /// The position of a reader that knows all of the state as it is now.

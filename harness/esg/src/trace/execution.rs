@@ -74,6 +74,10 @@ pub struct Trace {
     pub clock: bool,
     /// The joint fingerprint of everything read and altered.
     pub(crate) joint: Option<Fingerprint>,
+    /// The mark of its opaque values, if that is of another execution: one that stands, and whose
+    /// values it only makes again. It may read less, as what it imports is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) mark: Option<Fingerprint>,
     /// The entities visited for the joint fingerprint, in order.
     pub(crate) visited: Vec<Entity>,
     /// Entities that existed before and are in units that it altered.
@@ -107,6 +111,11 @@ pub struct Read {
 }
 
 impl Trace {
+    /// What the fingerprints of its opaque values have in place of their content.
+    pub(crate) fn mark(&self) -> Option<Fingerprint> {
+        self.mark.or(self.joint)
+    }
+
     /// The stored values that it refers to.
     pub(crate) fn blobs(&self) -> impl Iterator<Item = BlobId> {
         let again = self.again.iter().map(|(_, made)| made);

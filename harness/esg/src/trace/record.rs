@@ -22,6 +22,8 @@ pub(crate) struct Recorder<'a> {
     /// The entities it could read. They count as its reads if the worker died and cannot report
     /// them.
     pub(crate) shown: &'a BTreeSet<Entity>,
+    /// The execution that stands, if it only makes the values of that one again.
+    pub(crate) stands: Option<&'a Execution>,
 }
 
 impl Looked for Ran {
@@ -63,6 +65,8 @@ impl Recorder<'_> {
             .map(|slot| slot.key().clone())
             .collect();
         trace.joint = Some(joint.fingerprint);
+        let stands = self.stands.filter(|_| ran.untracked.is_empty());
+        trace.mark = stands.and_then(|it| it.trace.mark()).filter(|it| *it != joint.fingerprint);
         trace.visited = joint.visited;
         trace.tied = tied;
         let files = ran.wrote.keys().filter(|entity| matches!(entity, Entity::File(_)));
@@ -71,10 +75,8 @@ impl Recorder<'_> {
         if ran.ending.is_ok() {
             trace.wrote = std::mem::take(&mut ran.wrote);
             trace.again = again;
-            trace.units = made
-                .into_iter()
-                .map(|made| Arc::new(self.marked(made, joint.fingerprint)))
-                .collect();
+            let mark = trace.mark().unwrap_or(joint.fingerprint);
+            trace.units = made.into_iter().map(|made| Arc::new(self.marked(made, mark))).collect();
         }
         trace.untracked = std::mem::take(&mut ran.untracked);
         let Past { ran: past, residue } = self.before.past();
@@ -135,7 +137,7 @@ impl Recorder<'_> {
     }
 
     /// Replaces a fingerprint that does not depend on the content by one of the run that made it.
-    fn marked(&self, mut made: Made, joint: Fingerprint) -> Made {
+    fn marked(&self, mut made: Made, mark: Fingerprint) -> Made {
         for member in &mut made.unit.members {
             if member.opaque {
                 let entity = member.entity.to_string();
@@ -146,7 +148,7 @@ impl Recorder<'_> {
                     entity.as_bytes(),
                     member.own.bytes(),
                     self.syntax.bytes(),
-                    joint.bytes(),
+                    mark.bytes(),
                 ]);
             }
         }

@@ -100,6 +100,59 @@ fn the_plan_contains_every_step_that_runs_because_of_packages() {
     assert!(wrong.is_empty(), "{} plans:\n{}", wrong.len(), wrong.join("\n--\n"));
 }
 
+/// Edits steps, and returns what ran. The plan says the same.
+fn ran_as_planned(graph: &mut CodeGraph, edits: &[(&str, &str)]) -> Vec<String> {
+    for (step, source) in edits {
+        graph.edit(|program| program.replace(step, source)).unwrap();
+    }
+    let planned: Vec<_> = graph.plan().steps().map(|(step, _)| step.to_owned()).collect();
+    let report = graph.replay().unwrap();
+    let ran: Vec<_> = report.executed().map(ToString::to_string).collect();
+    assert_eq!(ran, planned);
+    assert!(graph.verify().unwrap().same);
+    ran
+}
+
+/// An edited step may leave alone what it changed before: its readers need it as it was before that.
+#[test]
+fn what_a_step_consumed_is_planned_to_be_made_again_for_its_readers() {
+    let steps =
+        [("make", "g = (n for n in range(9))"), ("use", "next(g)"), ("read", "r = g is None")];
+    let mut graph = graph(&pythons().remove(0), &steps);
+    graph.replay().unwrap();
+    assert_eq!(ran_as_planned(&mut graph, &[("use", "pass")]), ["make", "use", "read"]);
+    assert_eq!(graph.value("r").unwrap().repr, "False");
+}
+
+/// The worker closes an open figure when it goes back to a step before it.
+#[test]
+fn an_open_figure_is_made_again_for_a_step_behind_it_only() {
+    let Some(python) = packages() else { return };
+    let plots =
+        "import matplotlib\nmatplotlib.use('Agg')\nimport matplotlib.pyplot as plt\nplt.plot([1])";
+    let steps = [("before", "a = 1"), ("plots", plots), ("behind", "b = 1")];
+    let mut graph = graph(&python, &steps);
+    graph.replay().unwrap();
+    let mut edit = |edits: &[_]| ran_as_planned(&mut graph, edits);
+    assert_eq!(edit(&[("before", "a = 2")]), ["before"]);
+    assert_eq!(edit(&[("before", "a = 3"), ("behind", "b = 2")]), ["before", "plots", "behind"]);
+    assert_eq!(edit(&[("behind", "b = 3")]), ["behind"]);
+    // It is open, and does not stay so.
+    assert_eq!(edit(&[("before", "a = 4"), ("behind", "b = 4")]), ["before", "plots", "behind"]);
+}
+
+/// A step that is run again for a figure reads less of its imports, and makes what it made before.
+#[test]
+fn a_figure_that_is_made_again_is_as_it_was_for_its_readers() {
+    let Some(python) = packages() else { return };
+    let plots =
+        "import matplotlib\nmatplotlib.use('Agg')\nimport matplotlib.pyplot as plt\nplt.plot([1])";
+    let count = "import matplotlib.pyplot as plt\nn = len(plt.get_fignums())";
+    let mut graph = graph(&python, &[("plots", plots), ("between", "b = 1"), ("count", count)]);
+    graph.replay().unwrap();
+    assert_eq!(ran_as_planned(&mut graph, &[("between", "b = 2")]), ["plots", "between"]);
+}
+
 #[test]
 fn the_plan_contains_every_step_that_runs() {
     let mut wrong = Vec::new();

@@ -70,7 +70,7 @@ impl Engine {
                 wider.1 |= ran.reads.contains(&Entity::Everything);
                 continue;
             }
-            let mut execution = self.record(step, state, &needed, started, ran)?;
+            let mut execution = self.record(step, state, &needed, started, ran, stands)?;
             // A fresh worker holds no old objects, and untracked operations may refer to the new ones.
             if !pass.full
                 && execution.trace.residue.is_none()
@@ -178,6 +178,7 @@ impl Engine {
         shown: &BTreeSet<Entity>,
         started: SystemTime,
         mut ran: Ran,
+        stands: Option<&Execution>,
     ) -> Result<Execution, EsgError> {
         let mut made = Vec::with_capacity(ran.units.len());
         let restores = self.executor.caps().restores;
@@ -212,6 +213,7 @@ impl Engine {
             started,
             before: state,
             shown,
+            stands,
         };
         Ok(recorder.record(ran, made))
     }
