@@ -246,9 +246,10 @@ impl<C: Context, S: State> Agent<C, S> {
         C::assemble(harness.fixed.clone(), required.clone(), slots)
     }
 
-    /// The agent, with what it needs to run a session of its store.
-    fn taker(&self, storage: Storage, slots: C::Runtime, launched: Launched) -> Taker<C, S> {
-        Taker {
+    /// The agent, with what it needs to run a session of its store. In a box, as it passes through
+    /// several futures.
+    fn taker(&self, storage: Storage, slots: C::Runtime, launched: Launched) -> Box<Taker<C, S>> {
+        Box::new(Taker {
             agent: self.id().clone(),
             program: Arc::clone(&self.inner.harness.program),
             identity: Arc::clone(self.identity()),
@@ -256,7 +257,7 @@ impl<C: Context, S: State> Agent<C, S> {
             resumer: Arc::new(self.clone()),
             context: self.context(slots),
             launched,
-        }
+        })
     }
 
     /// Runs a session that lives in this process.

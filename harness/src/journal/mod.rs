@@ -9,8 +9,10 @@
 mod broken;
 mod buffer;
 mod lease;
+mod pending;
 mod read;
 mod renewer;
+mod room;
 mod status;
 mod undropped;
 mod walk;
@@ -35,8 +37,8 @@ use crate::store::{
 };
 
 pub(crate) use broken::Broken;
-pub(crate) use buffer::Notice;
 pub(crate) use lease::LeaseGuard;
+pub(crate) use pending::Notice;
 pub(crate) use read::{Read, ReadError, read};
 pub(crate) use renewer::LeaseObserver;
 pub(crate) use walk::{Place, walk};
@@ -162,11 +164,11 @@ impl Journal {
         buffer.push(names.entry(entry), closed)?;
         if was_parked && !session.is_parked() {
             // What was asked where it stands again was closed when the last steps began.
-            buffer.pending.reopen(session.open_interrupts().map(open_in_store));
+            buffer.pending().reopen(session.open_interrupts().map(open_in_store));
         }
         if let Some(summary) = summary {
             buffer.inbox = buffer.inbox.max(summary.inbox);
-            buffer.pending.summary = Some(summary);
+            buffer.pending().summary = Some(summary);
         }
         Ok(())
     }
@@ -184,7 +186,7 @@ impl Journal {
         summary: SessionSummary,
     ) -> Result<(), Broken> {
         self.open(opened)?;
-        self.shared.buffer().pending.summary = Some(summary);
+        self.shared.buffer().pending().summary = Some(summary);
         Ok(())
     }
 
@@ -204,10 +206,10 @@ impl Journal {
             let first = {
                 let buffer = self.shared.buffer();
                 buffer.check()?;
-                if buffer.pending.bytes() < MAX_BUFFERED {
-                    Some(buffer.pending.has_one_entry())
-                } else {
-                    None
+                let pending = buffer.pending.as_ref();
+                match pending.map_or(0, |it| it.bytes()) < MAX_BUFFERED {
+                    true => Some(pending.is_some_and(|it| it.has_one_entry())),
+                    false => None,
                 }
             };
             if let Some(first) = first {
@@ -229,8 +231,7 @@ impl Journal {
         {
             let buffer = self.shared.buffer();
             buffer.check()?;
-            if buffer.pending.is_empty() && buffer.flushed && self.shared.writer.try_lock().is_ok()
-            {
+            if buffer.is_empty() && buffer.flushed && self.shared.writer.try_lock().is_ok() {
                 return Ok(());
             }
         }
@@ -373,7 +374,7 @@ impl Journal {
         let mut buffer = self.shared.buffer();
         if inbox > buffer.inbox {
             buffer.inbox = inbox;
-            buffer.pending.summary = Some(SessionSummary { inbox, ..summary });
+            buffer.pending().summary = Some(SessionSummary { inbox, ..summary });
         }
     }
 
@@ -381,7 +382,7 @@ impl Journal {
     pub(crate) fn summarize(&self, summary: SessionSummary) {
         let mut buffer = self.shared.buffer();
         let inbox = buffer.inbox.max(summary.inbox);
-        buffer.pending.summary = Some(SessionSummary { inbox, ..summary });
+        buffer.pending().summary = Some(SessionSummary { inbox, ..summary });
     }
 
     /// Releases the lease. Says whether the inbox has messages that were not read.

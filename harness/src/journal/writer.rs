@@ -7,9 +7,9 @@ use crate::clock::UtcMillis;
 use crate::id::Seq;
 use crate::store::{Appended, Batch, Lease, SessionStore, StoreError};
 
-use super::buffer::Pending;
+use super::pending::Pending;
 use super::status::LeaseStatus;
-use super::{Broken, Shared};
+use super::{Broken, Shared, room};
 
 /// The waits before the same bytes are sent again to a store that failed.
 const RESENDS: [Duration; 4] = [
@@ -24,53 +24,54 @@ pub(super) struct Writer {
     pub(super) lease: Lease,
     /// The last entry in the store.
     pub(super) head: Seq,
-    /// The batch that is sent, or the room of the last one.
-    batch: Box<Pending>,
+    /// The batch that is sent.
+    batch: Option<Box<Pending>>,
 }
 
 impl Writer {
     pub(super) fn new(lease: Lease, head: Seq) -> Self {
-        Self { lease, head, batch: Box::default() }
+        Self { lease, head, batch: None }
     }
 
     /// Appends what waits, or only makes durable what is in the store.
     pub(super) async fn send(&mut self, shared: &Shared, flush: bool) -> Result<(), Broken> {
-        if !self.batch.is_empty() {
+        if self.batch.as_ref().is_some_and(|batch| !batch.is_empty()) {
             // The runtime of its sender has shut down. The store may have it: it is sent again as it is.
             Box::pin(self.send_batch(shared, flush)).await?;
         }
         {
             let mut buffer = shared.buffer();
             buffer.check()?;
-            if buffer.pending.is_empty() && (buffer.flushed || !flush) {
+            if buffer.is_empty() && (buffer.flushed || !flush) {
                 return Ok(());
             }
-            std::mem::swap(&mut self.batch, &mut buffer.pending);
+            self.batch = buffer.pending.take();
         }
         self.send_batch(shared, flush).await
     }
 
     async fn send_batch(&mut self, shared: &Shared, flush: bool) -> Result<(), Broken> {
         let (one, several);
-        let entries = match self.batch.only_entry() {
+        let sent = self.batch.get_or_insert_with(room::take);
+        let entries = match sent.only_entry() {
             // Most batches have one.
             Some(entry) => {
                 one = [entry];
                 &one[..]
             }
             None => {
-                several = self.batch.entries();
+                several = sent.entries();
                 &several[..]
             }
         };
         let batch = Batch {
             after: self.head,
             // The last entry was made just now: the clock need not be read again.
-            at: if entries.is_empty() { UtcMillis::now() } else { self.batch.at },
+            at: if entries.is_empty() { UtcMillis::now() } else { sent.at },
             entries,
-            summary: self.batch.summary.as_ref(),
-            open: &self.batch.open,
-            close: &self.batch.close,
+            summary: sent.summary.as_ref(),
+            open: &sent.open,
+            close: &sent.close,
             flush,
         };
         let appended = match shared.store.append(&self.lease, batch).await {
@@ -80,25 +81,20 @@ impl Writer {
                 Box::pin(resent).await
             }
         };
+        let sent = self.batch.take();
         let appended = match appended {
             Ok(appended) => appended,
-            Err(broken) => {
-                self.batch.clear();
-                return Err(shared.buffer().give_up(broken));
-            }
+            Err(broken) => return Err(shared.buffer().give_up(broken)),
         };
         let before = std::mem::replace(&mut self.head, appended.head);
         shared.note_inbox(appended.inbox);
-        for (entry, notice) in self.batch.notices.drain(..) {
-            notice(Seq(before.0 + entry));
+        if let Some(mut sent) = sent {
+            for (entry, notice) in sent.notices.drain(..) {
+                notice(Seq(before.0 + entry));
+            }
+            room::give(sent);
         }
-        self.batch.clear();
-        let mut buffer = shared.buffer();
-        buffer.flushed = flush;
-        if buffer.pending.is_empty() && buffer.pending.notices.is_empty() {
-            // Nothing came meanwhile: one room is enough.
-            std::mem::swap(&mut self.batch, &mut buffer.pending);
-        }
+        shared.buffer().flushed = flush;
         Ok(())
     }
 }

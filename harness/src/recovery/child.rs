@@ -18,7 +18,7 @@ use super::{Taken, Taker};
 /// Runs a child until its run settles; one whose turn is over is left as it is. Waits while another
 /// process runs it.
 pub(crate) async fn attach<C: Context, S: State>(
-    taker: Taker<C, S>,
+    taker: Box<Taker<C, S>>,
     input: Value,
     parent: ParentSession,
 ) -> Result<Outcome<S>, RunError> {
@@ -33,7 +33,7 @@ fn is_over(session: &Session) -> bool {
 
 impl<C: Context, S: State> Taker<C, S> {
     async fn attach(
-        mut self,
+        mut self: Box<Self>,
         input: Value,
         parent: ParentSession,
     ) -> Result<Taken<C, S>, RunError> {
@@ -84,7 +84,7 @@ impl<C: Context, S: State> Taker<C, S> {
     }
 
     async fn start_child(
-        self,
+        self: Box<Self>,
         claimed: Claimed,
         input: Value,
         parent: ParentSession,

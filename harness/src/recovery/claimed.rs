@@ -97,7 +97,7 @@ impl Claimed {
                 Ok(held)
             }
             Err(error) => {
-                held.give_back().await;
+                Box::pin(held.give_back()).await;
                 Err(error)
             }
         }

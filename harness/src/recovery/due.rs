@@ -50,7 +50,7 @@ pub(crate) enum Admitted {
 /// released as it was, so that it is still due for a program that can; so it is if it is not
 /// admitted, which is `None`.
 pub(crate) async fn run_due<C: Context, S: State>(
-    taker: Taker<C, S>,
+    taker: Box<Taker<C, S>>,
     lease: LeaseGuard,
     claimed: store::Claimed,
     admission: Option<Arc<dyn Admission>>,
@@ -64,7 +64,7 @@ pub(crate) async fn run_due<C: Context, S: State>(
 
 /// Takes the session. Says whether it is not due any more for the same reason if nothing runs.
 async fn take<C: Context, S: State>(
-    mut taker: Taker<C, S>,
+    mut taker: Box<Taker<C, S>>,
     lease: LeaseGuard,
     claimed: store::Claimed,
     admission: Option<Arc<dyn Admission>>,
@@ -140,7 +140,7 @@ impl<C: Context, S: State> Taker<C, S> {
 
     /// Notifies the parent that the turn is over, which the run that ended it did not.
     async fn notify(
-        self,
+        self: Box<Self>,
         held: Claimed,
         recorded: Recorded,
         state: S,
@@ -162,7 +162,7 @@ impl<C: Context, S: State> Taker<C, S> {
 
     /// Begins the next turn with the first input that waits.
     async fn next_turn(
-        self,
+        self: Box<Self>,
         held: Claimed,
         recorded: Recorded,
         compatible: Compatible<S>,

@@ -89,7 +89,7 @@ impl<C: Context, S: State> Taker<C, S> {
     }
 
     /// Records how the run begins.
-    async fn record_begin(self, entered: Entered<S>) -> Result<Taken<C, S>, RunError> {
+    async fn record_begin(self: Box<Self>, entered: Entered<S>) -> Result<Taken<C, S>, RunError> {
         let Entered { guard, start, mut session, opened, mut changes, state, when, begin, input } =
             entered;
         let span = run_span(&self.agent, self.program.graph.name(), &self.launched, &session);
@@ -127,7 +127,7 @@ impl<C: Context, S: State> Taker<C, S> {
                 Kind::NotBegun("the session stands at a step that the loop lacks".into()).into()
             );
         };
-        let Self { agent, program, resumer, context, launched, .. } = self;
+        let Self { agent, program, resumer, context, launched, .. } = *self;
         let (state, journal, home) = (Arc::new(state), Some(journal), None);
         Ok(Taken::Run(Box::new(Launch {
             agent,
@@ -147,7 +147,7 @@ impl<C: Context, S: State> Taker<C, S> {
 
 /// The outcome of a session as it is. Nothing runs.
 pub(crate) async fn at_rest<C: Context, S: State>(
-    taker: Taker<C, S>,
+    taker: Box<Taker<C, S>>,
 ) -> Result<Outcome<S>, RunError> {
     let id = taker.session();
     let found = read(taker.store(), id).await.map_err(|error| refuse::read_error(id, error))?;
@@ -234,7 +234,7 @@ pub(crate) fn launch<C: Context, S: State>(
     let Launch { journal, begin, home, .. } = launch;
     let ids = ids(&agent, &launched);
     let Launched { parent, fanout, budget, breakpoints, elsewhere, worker, stop, .. } = launched;
-    let child = parent.clone().map(|parent| (parent, ids.clone()));
+    let child = parent.clone().map(|parent| Box::new((parent, ids.clone())));
     let graph = program.graph.clone();
     let mut core = RunCore::new(ids, graph, fanout, stop.clone(), journal, session, parent);
     core.spans = span.spans();
@@ -243,7 +243,7 @@ pub(crate) fn launch<C: Context, S: State>(
     driver.breakpoints = breakpoints;
     let scope = RunScope::new(driver.effects());
     let run = async move {
-        let child = child.map(|(parent, ids)| parent.begin(&ids));
+        let child = child.map(|child| Box::new(child.0.begin(&child.1)));
         let settlement = driver.drive().await;
         if let Some(child) = child {
             child.settle(&settlement.end, settlement.spent);

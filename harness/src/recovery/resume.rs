@@ -34,7 +34,7 @@ pub(super) struct Given {
 
 /// Resumes a session, with answers or without.
 pub(crate) async fn resume<C: Context, S: State>(
-    taker: Taker<C, S>,
+    taker: Box<Taker<C, S>>,
     answers: Answers,
 ) -> Result<Outcome<S>, RunError> {
     let recorded = !answers.list.is_empty();
@@ -46,7 +46,7 @@ pub(crate) async fn resume<C: Context, S: State>(
 /// Applies what came while a session at rest was held. Whether answers were `recorded` before
 /// decides what it means that another run holds the session or has ended it since.
 pub(super) fn look_again<C: Context, S: State>(
-    taker: Taker<C, S>,
+    taker: Box<Taker<C, S>>,
     recorded: bool,
 ) -> Pin<Box<dyn Future<Output = Result<Taken<C, S>, RunError>> + Send>> {
     Box::pin(recover(taker, Answers::none(), recorded))
@@ -54,7 +54,7 @@ pub(super) fn look_again<C: Context, S: State>(
 
 /// The same for a run that has nothing of its own to do; `None` if another run holds the session.
 pub(super) async fn look_after<C: Context, S: State>(
-    mut taker: Taker<C, S>,
+    mut taker: Box<Taker<C, S>>,
 ) -> Option<Result<Taken<C, S>, RunError>> {
     taker.launched.on_busy = OnBusy::Reject;
     let looked = look_again(taker, true).await;
@@ -63,7 +63,7 @@ pub(super) async fn look_after<C: Context, S: State>(
 
 /// Recovers a session. Answers were `recorded` if any are given here, or were before.
 async fn recover<C: Context, S: State>(
-    taker: Taker<C, S>,
+    taker: Box<Taker<C, S>>,
     answers: Answers,
     recorded: bool,
 ) -> Result<Taken<C, S>, RunError> {
@@ -142,7 +142,7 @@ impl<C: Context, S: State> Taker<C, S> {
 
     /// Releases a session that nothing is done to, whatever its messages say.
     pub(super) async fn leave(
-        self,
+        self: Box<Self>,
         claimed: Claimed,
         session: &Session,
         state: S,
@@ -154,7 +154,7 @@ impl<C: Context, S: State> Taker<C, S> {
 
     /// What is left to do for a session that was released.
     pub(super) async fn left(
-        self,
+        self: Box<Self>,
         released: Released,
         session: &Session,
         state: S,
@@ -169,7 +169,7 @@ impl<C: Context, S: State> Taker<C, S> {
 
     /// Enters a session where it stands, with the answers that its inbox has.
     pub(super) async fn enter(
-        self,
+        self: Box<Self>,
         claimed: Claimed,
         recorded: Recorded,
         compatible: Compatible<S>,

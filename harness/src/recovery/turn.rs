@@ -74,7 +74,7 @@ pub(super) struct Turn<S> {
 
 /// Starts a turn: of a new session, or of one that has ended.
 pub(crate) async fn run<C: Context, S: State>(
-    taker: Taker<C, S>,
+    taker: Box<Taker<C, S>>,
     input: S::Update,
 ) -> Result<Outcome<S>, RunError> {
     // A live run keeps no room for how its session was recovered.
@@ -83,7 +83,7 @@ pub(crate) async fn run<C: Context, S: State>(
 }
 
 async fn take_input<C: Context, S: State>(
-    taker: Taker<C, S>,
+    taker: Box<Taker<C, S>>,
     input: S::Update,
 ) -> Result<Taken<C, S>, RunError> {
     let queues = taker.launched.on_busy == OnBusy::Queue;
@@ -129,7 +129,7 @@ async fn take_input<C: Context, S: State>(
     match meaning {
         Meaning::Settled(session, state) => {
             let settled = taker.at_rest(&session, state);
-            if claimed.give_back().await == Released::MoreMessages && asks {
+            if Box::pin(claimed.give_back()).await == Released::MoreMessages && asks {
                 // A process that has answered relies on a run to apply the answer.
                 return Box::pin(look_after(taker)).await.unwrap_or(Ok(settled));
             }
@@ -189,7 +189,7 @@ impl<C: Context, S: State> Taker<C, S> {
     }
 
     /// Releases a session whose input is refused.
-    async fn refuse(self, claimed: Claimed, refused: Kind, asks: bool) -> RunError {
+    async fn refuse(self: Box<Self>, claimed: Claimed, refused: Kind, asks: bool) -> RunError {
         let session = self.session().clone();
         if claimed.give_back().await == Released::MoreMessages && asks {
             // A process that has answered relies on a run to apply the answer.
@@ -311,7 +311,7 @@ impl<C: Context, S: State> Taker<C, S> {
     }
 
     pub(super) async fn begin(
-        self,
+        self: Box<Self>,
         claimed: Claimed,
         turn: Turn<S>,
         named: Option<Named>,

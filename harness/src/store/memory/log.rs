@@ -15,16 +15,21 @@ pub(super) struct Log {
     blocks: Vec<Block>,
     /// How many bytes of entries were pruned.
     begins: usize,
-    /// Where each kept entry ends, pruned bytes included.
-    ends: Vec<usize>,
+    /// Where each kept entry ends.
+    ends: Vec<End>,
     /// How many entries were pruned.
     pruned: u64,
-    /// The seq of the last entry of each batch, as far as any of it is kept.
-    batches: Vec<u64>,
     /// Which token wrote from which seq on.
     writers: Vec<(u64, Token)>,
     /// The seqs of the entries at which a reader can start.
     snapshots: Vec<u64>,
+}
+
+struct End {
+    /// Pruned bytes included.
+    at: usize,
+    /// Its batch ends, too.
+    of_batch: bool,
 }
 
 struct Block {
@@ -66,23 +71,23 @@ impl Log {
         if self.writers.last().is_none_or(|(_, last)| *last != token) {
             self.writers.push((seq + 1, token));
         }
+        let last = seq + entries.len() as u64;
         for entry in entries {
             seq += 1;
             let block = self.block_for(entry.bytes.len());
             block.bytes.extend_from_slice(entry.bytes);
-            let end = block.ends();
-            self.ends.push(end);
+            let at = block.ends();
+            self.ends.push(End { at, of_batch: seq == last });
             if entry.snapshot {
                 self.snapshots.push(seq);
             }
         }
-        self.batches.push(seq);
     }
 
     /// The block that the next entry goes into.
     fn block_for(&mut self, bytes: usize) -> &mut Block {
         if !self.blocks.last().is_some_and(|last| last.has_room(bytes)) {
-            let begins = self.ends.last().copied().unwrap_or(self.begins);
+            let begins = self.ends.last().map_or(self.begins, |end| end.at);
             let room = (self.blocks.len() * SMALL_BLOCK / 4).clamp(SMALL_BLOCK, LARGE_BLOCK);
             self.blocks.push(Block { begins, bytes: Vec::with_capacity(room.max(bytes)) });
         }
@@ -96,13 +101,15 @@ impl Log {
         let Some(last) = after.0.checked_add(entries.len() as u64) else {
             return false;
         };
+        if entries.is_empty() || last > self.head().0 {
+            return false;
+        }
         let begins = after.0 == 0 || self.is_end(after.0) || after.0 == self.pruned;
         let writer = self.writers.partition_point(|(from, _)| *from <= after.0 + 1);
         let is_one_batch = after.0 >= self.pruned
             && begins
             && self.is_end(last)
-            && self.batches.partition_point(|end| *end <= after.0) + 1
-                == self.batches.partition_point(|end| *end <= last);
+            && !(after.0 + 1..last).any(|seq| self.is_end(seq));
         let is_its = writer
             .checked_sub(1)
             .and_then(|at| self.writers.get(at))
@@ -119,17 +126,22 @@ impl Log {
         rules::is_repetition(batch, &Batch { after, entries: &stored, ..Batch::default() })
     }
 
+    fn place(&self, seq: u64) -> Option<usize> {
+        usize::try_from(seq.checked_sub(self.pruned + 1)?).ok()
+    }
+
+    /// Whether a batch ends with this entry.
     fn is_end(&self, seq: u64) -> bool {
-        self.batches.binary_search(&seq).is_ok()
+        self.place(seq).and_then(|at| self.ends.get(at)).is_some_and(|end| end.of_batch)
     }
 
     fn entry(&self, seq: u64) -> Option<&[u8]> {
-        let at = usize::try_from(seq.checked_sub(self.pruned + 1)?).ok()?;
+        let at = self.place(seq)?;
         let begin = match at.checked_sub(1) {
-            Some(before) => *self.ends.get(before)?,
+            Some(before) => self.ends.get(before)?.at,
             None => self.begins,
         };
-        let end = *self.ends.get(at)?;
+        let end = self.ends.get(at)?.at;
         if begin == end {
             return Some(&[]);
         }
@@ -150,9 +162,9 @@ impl Log {
         let mut entries = Vec::new();
         let mut bytes = 0;
         let mut seq = from.0.max(self.pruned + 1);
-        let batch = self.batches.partition_point(|end| *end < seq);
-        for end in self.batches.iter().skip(batch) {
-            let found = || (seq..=*end).filter_map(|seq| Some((seq, self.entry(seq)?)));
+        let head = self.head().0;
+        while let Some(end) = (seq..=head).find(|seq| self.is_end(*seq)) {
+            let found = || (seq..=end).filter_map(|seq| Some((seq, self.entry(seq)?)));
             let size: usize = found().map(|(_, entry)| entry.len()).sum();
             bytes += size as u64;
             if !entries.is_empty() && bytes > limit {
@@ -174,14 +186,13 @@ impl Log {
         let Ok(count) = usize::try_from(count) else {
             return;
         };
-        let cut = count.checked_sub(1).and_then(|at| self.ends.get(at)).copied();
-        self.begins = cut.unwrap_or(self.begins);
+        let cut = count.checked_sub(1).and_then(|at| self.ends.get(at));
+        self.begins = cut.map_or(self.begins, |cut| cut.at);
         self.ends.drain(..count);
         // A block goes with its last entry.
         let begins = self.begins;
         self.blocks.retain(|block| block.ends() > begins);
         self.pruned = first - 1;
-        self.batches.retain(|end| *end >= first);
         self.snapshots.retain(|seq| *seq >= first);
         // The writer of the first entry that is kept began at or before it.
         let writers = self.writers.partition_point(|(from, _)| *from <= first);
