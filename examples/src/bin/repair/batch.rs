@@ -205,7 +205,7 @@ pub(super) async fn forget(sessions: &Sessions, batch: &SessionId, jobs: usize) 
             _ => return,
         }
     }
-    // The list goes first: by it, a resume would begin scripts anew whose sessions are gone.
+    // The list goes first: by it, a resume would begin those scripts again whose sessions are gone.
     for session in [batch.to_string()].into_iter().chain(scripts) {
         // A session that cannot be removed only uses space.
         let _ = sessions.delete(session).await;

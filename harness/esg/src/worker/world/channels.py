@@ -9,6 +9,7 @@ import types
 
 from _harness.world.calm import Calm
 from _harness.world.clock import Clock
+from _harness.world.effects import Effects, nothing
 from _harness.world.events import Events
 from _harness.world.files import Files
 from _harness.world.handles import unwritten
@@ -27,22 +28,6 @@ _MAPPING = type.__dict__["__dict__"].__get__
 _Function = types.FunctionType
 _FIRST_KEY = 1_000_000
 _IMPORTED = "p:" + PREFIX
-
-
-class World:
-    """What one step did to the channels."""
-
-    __slots__ = (
-        "reads", "external", "wrote", "units", "dirty", "untracked", "readings", "clock", "modules"
-    )
-
-
-def nothing():
-    """A world without changes."""
-    world = World()
-    world.reads, world.external, world.wrote, world.units, world.dirty = (), {}, {}, (), ()
-    world.untracked, world.readings, world.clock, world.modules = (), (), False, frozenset()
-    return world
 
 
 class Channels:
@@ -141,7 +126,7 @@ class Channels:
         """Called right after a step. `codes`: code objects that ran or may be called; `reads`: the
         tracker's result, of which `names` counts; `packages`: modules that values refer to."""
         self.stop()
-        world = World()
+        world = Effects()
         namespace = self.namespace
         values = []
         for name in reads.names:
