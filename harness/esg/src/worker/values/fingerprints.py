@@ -34,6 +34,14 @@ class Entry:
             self._known = set(self.ids)
         return self._known
 
+    def apart(self):
+        """The same in no unit."""
+        made = Entry()
+        for name in Entry.__slots__:
+            setattr(made, name, getattr(self, name))
+        made.unit = made.walk = made.trail = None
+        return made
+
     def same(self, other):
         """Whether nothing changed, including sharing."""
         return self.own == other.own and self.ids == other.ids and self.alike(other)
@@ -88,10 +96,10 @@ def probe(world, entity, value, known=None, keep=False):
     inner = (id(value),) if kind == "t" else ()
     e.walk = walk = Walk(world, inner, extras=True)
     follower = None
-    # Keeping a trail costs a quarter of a walk. Not for new values, which may never be read again.
-    if keep and kind == "n" and known is not None and known.value is value:
+    # Keeping a trail costs a quarter of a walk, and saves half of the next one: that of the first reader.
+    if keep and kind == "n":
         walk.levels = []
-        if known.trail is not None:
+        if known is not None and known.trail is not None and known.value is value:
             follower = Follower(world, known)
     try:
         roots = [module_root(value)] if kind == "m" else [value]

@@ -283,7 +283,8 @@ class Standing:
         reasons = [e.unserializable for e in members if e.unserializable is not None]
         reason, blob, joint = (reasons or [None])[0], None, members[0].walk
         inner = [i for i, e in enumerate(members) if e.entity[0] == "t"]
-        if len(members) > 1 or joint is None:
+        # A sweep asks what the members are, and nothing of what they are together.
+        if self.blobs and (len(members) > 1 or joint is None):
             roots = [self.root(e) for e in members]
             joint = continued(self.world, members, roots) or in_turn(self.world, members, roots)
             if joint is None:
@@ -293,8 +294,8 @@ class Standing:
                 except (TooLarge, MemoryError) as why:
                     reason = reason or str(why) or "too large"
             reason = reason or joint.unserializable
-        refs = [self.entity(r) for r in joint.refs]
-        size = None if reason is None else joint.size()
+        refs = [self.entity(r) for r in joint.refs] if joint is not None else []
+        size = joint.size() if reason is not None and joint is not None else None
         if reason is None and self.blobs:
             blob = pickles.join(joint)
             if len(blob) > self.limits.get("unit_bytes", 1 << 62):

@@ -232,12 +232,17 @@ class Graph(Standing):
     # -- sweep -------------------------------------------------------------------------------
     @undisturbed
     def sweep(self):
-        """Describes everything live from scratch, without caches and without blobs."""
+        """Describes everything live from scratch, without blobs and caches. Only what is found as its trail says is
+        not written again."""
         twin = Graph(self.namespace, self.modules, self.limits)
         twin.seq, twin.blobs = "sweep", False
         twin.objects, twin.world.tokens = dict(self.objects), dict(self.world.tokens)
         names = ["n:" + n for n in dict.keys(self.namespace) if type(n) is str and n not in MODULE_NAMES]
         start = names + list(self.objects) + [e for e in self.entries if e[0] == "m"]
+        for e, known in self.entries.items():
+            if known.trail is not None and self.value(e) is known.value and \
+                    probe(self.world, e, known.value, known, keep=True) is known:
+                twin.seen[e] = known.value, known.apart()
         fresh, drawn, _ = twin.look(start, memo=False)
         out = Settled()
         twin.regroup(out, fresh, drawn, set())
