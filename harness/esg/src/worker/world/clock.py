@@ -109,7 +109,7 @@ class Clock:
         real_time = standins.original(time.time)
         self.seconds = lambda: self.read("time", real_time)
         for name, least in _CALENDAR.items():
-            put(time, name, self._calendar(getattr(time, name), least))
+            put(time, name, self._calendar(getattr(time, name), least), raw=True)
         real_gettime = time.clock_gettime
         put(time, "clock_gettime", lambda which: self.read("clock_gettime", lambda: real_gettime(which)))
         real_ns = time.clock_gettime_ns
@@ -148,7 +148,7 @@ class Clock:
         return call
 
     def _calendar(self, real, least):
-        def call(*args):
+        def call(_self, /, *args):
             if len(args) > least and args[least] is not None:
                 return real(*args)
             if not self.events.running:
