@@ -15,7 +15,7 @@ use super::lease::{Renewal, write_small};
 use super::paths::{Paths, SESSIONS, UNFINISHED};
 use super::place::{PLACE, Place};
 use super::session::{Session, State};
-use super::store::{FileStore, blocking, with_files};
+use super::store::{FileStore, with_files};
 
 /// How much of a log is copied at once.
 const CHUNK: usize = 256 * 1024;
@@ -71,7 +71,7 @@ impl FileStore {
         let to = std::path::absolute(to.as_ref());
         let to = to.map_err(|error| failed("find", Path::new("."), error))?;
         let inner = Arc::clone(&self.inner);
-        blocking(move || back_up(&inner, &to)).await
+        self.inner.threads.run(move || back_up(&inner, &to)).await
     }
 }
 

@@ -16,6 +16,7 @@ use super::liveness::Liveness;
 use super::paths::Paths;
 use super::place::Place;
 use super::session::Session;
+use super::threads::Threads;
 
 /// What the clones of a store share.
 #[derive(Debug)]
@@ -25,6 +26,7 @@ pub(crate) struct Inner {
     pub(crate) sync: Sync,
     pub(crate) place: Arc<Place>,
     pub(crate) liveness: Liveness,
+    pub(crate) threads: Threads,
     pub(crate) open: Mutex<Open>,
     pub(crate) open_files: usize,
     pub(crate) catalog: Mutex<Catalog>,

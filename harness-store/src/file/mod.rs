@@ -31,6 +31,7 @@ mod remove;
 mod session;
 mod start;
 mod store;
+mod threads;
 
 #[cfg(test)]
 mod tests;

@@ -15,12 +15,13 @@ use harness::store::{
 use tokio::sync::Notify;
 
 use super::disk::{Disk, RealDisk};
-use super::error::{failed, is_out_of_files, refuse_foreign, unsure};
+use super::error::{failed, is_out_of_files, refuse_foreign};
 use super::inner::{Inner, Sync};
 use super::liveness::Liveness;
 use super::paths::{SESSIONS, UNFINISHED, is_named, set_named};
 use super::place::{PLACE, Place};
 use super::record::{MAX_RECORD, Prepared};
+use super::threads::Threads;
 
 /// Keeps sessions in files, for any number of processes of one machine.
 ///
@@ -28,8 +29,9 @@ use super::record::{MAX_RECORD, Prepared};
 /// local file system. A flushed batch costs one sync of its log. Sessions do not wait for each other.
 ///
 /// All syncs run on tokio's blocking threads, and so does everything that opens a log or reads entries:
-/// a disk that stalls delays only the calls that wait for it. A short write to the page cache, to a log
-/// that is open, needs no other thread. Outside of a tokio runtime a call blocks its thread.
+/// a disk that stalls delays only the calls that wait for it. A thread that has finished looks for more
+/// work for 100 µs before it rests. A short write to the page cache, to a log that is open, needs no
+/// other thread. Outside of a tokio runtime a call blocks its thread.
 ///
 /// When a process ends or drops its store, its leases are free at once, if the file system has
 /// advisory locks, and so they are after a restart of the machine. When a process is suspended, its
@@ -130,7 +132,7 @@ impl FileStoreOptions {
         // The process may change its working directory.
         let dir = std::path::absolute(dir.as_ref());
         let dir = dir.map_err(|error| failed("find", Path::new("."), error))?;
-        blocking(move || self.open_on(Arc::new(RealDisk), &dir)).await
+        Threads::default().run(move || self.open_on(Arc::new(RealDisk), &dir)).await
     }
 
     pub(crate) fn open_on(self, disk: Arc<dyn Disk>, dir: &Path) -> Result<FileStore, StoreError> {
@@ -183,6 +185,7 @@ impl FileStoreOptions {
                 sync: self.sync,
                 place: Arc::new(place),
                 liveness,
+                threads: Threads::default(),
                 open: Mutex::default(),
                 open_files: self.open_files,
                 catalog: Mutex::default(),
@@ -224,7 +227,7 @@ impl FileStore {
         work: impl Fn(&Inner) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let inner = Arc::clone(&self.inner);
-        blocking(move || with_files(&inner, work)).await
+        self.inner.threads.run(move || with_files(&inner, work)).await
     }
 }
 
@@ -244,19 +247,6 @@ pub(crate) fn with_files<T>(
 
 /// The directory that shows which stores are open.
 const OPEN_STORES: &str = "open";
-
-/// Runs work that waits for the disk on a thread that no other task needs. The work is finished even
-/// if its future is dropped.
-pub(crate) async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
-) -> Result<T, StoreError> {
-    match tokio::runtime::Handle::try_current() {
-        Err(_) => work(),
-        Ok(runtime) => runtime.spawn_blocking(work).await.unwrap_or_else(|error| {
-            Err(unsure(format!("work on the disk did not finish: {error}"), None))
-        }),
-    }
-}
 
 #[async_trait]
 impl SessionStore for FileStore {

@@ -1,0 +1,226 @@
+//! Threads for work that waits for the disk.
+//!
+//! A sync of a fast disk takes little longer than to wake a thread. So a thread that has finished its
+//! work looks for more during the time that a run needs for its next step. One does so at a time, lets
+//! other threads run meanwhile, and takes only what its own runtime has to do: a runtime that ends waits
+//! for its threads.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use harness::store::StoreError;
+use tokio::runtime::{Handle, Id};
+use tokio::sync::oneshot;
+
+use super::error::unsure;
+
+/// How long a thread looks for more work: a few times what it takes to wake one.
+const LOOKS: Duration = Duration::from_micros(100);
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// Whether a thread looks for work, and what it was given.
+#[derive(Default)]
+enum Place {
+    #[default]
+    Nobody,
+    /// A thread of this runtime.
+    Looking(Id),
+    Given(Work),
+}
+
+struct Shared {
+    place: Mutex<Place>,
+    /// Whether work may have been given.
+    given: AtomicBool,
+    looks: Duration,
+}
+
+/// Runs work on tokio's blocking threads.
+#[derive(Clone)]
+pub(crate) struct Threads(Arc<Shared>);
+
+impl Default for Threads {
+    fn default() -> Self {
+        Self::that_look(LOOKS)
+    }
+}
+
+impl fmt::Debug for Threads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Threads").finish_non_exhaustive()
+    }
+}
+
+impl Threads {
+    fn that_look(looks: Duration) -> Self {
+        let shared = Shared { place: Mutex::default(), given: AtomicBool::new(false), looks };
+        Self(Arc::new(shared))
+    }
+
+    /// Runs work on a thread that no other task needs; outside of a tokio runtime, on this one. The work
+    /// is finished even if its future is dropped.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let Ok(runtime) = Handle::try_current() else { return work() };
+        let (to, answer) = oneshot::channel();
+        let work = Box::new(move || {
+            // The caller may wait no more.
+            let _ = to.send(work());
+        });
+        let id = runtime.id();
+        if let Some(work) = self.0.give(id, work) {
+            let shared = Arc::clone(&self.0);
+            runtime.spawn_blocking(move || shared.serve(id, work));
+        }
+        answer.await.unwrap_or_else(|_| {
+            Err(unsure("work on the disk did not finish: its thread has ended".into(), None))
+        })
+    }
+}
+
+impl Shared {
+    fn place(&self) -> MutexGuard<'_, Place> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives work to a thread of this runtime that looks for it. Returns it if there is none.
+    fn give(&self, runtime: Id, work: Work) -> Option<Work> {
+        let mut place = self.place();
+        if !matches!(*place, Place::Looking(id) if id == runtime) {
+            return Some(work);
+        }
+        *place = Place::Given(work);
+        self.given.store(true, Ordering::Release);
+        None
+    }
+
+    /// Does this work, and what is given soon after it.
+    fn serve(&self, runtime: Id, work: Work) {
+        let mut next = Some(work);
+        while let Some(work) = next.take() {
+            work();
+            next = self.look(runtime);
+        }
+    }
+
+    fn look(&self, runtime: Id) -> Option<Work> {
+        {
+            let mut place = self.place();
+            if !matches!(*place, Place::Nobody) {
+                return None;
+            }
+            *place = Place::Looking(runtime);
+            self.given.store(false, Ordering::Relaxed);
+        }
+        let until = Instant::now() + self.looks;
+        while !self.given.load(Ordering::Acquire) && Instant::now() < until {
+            std::thread::yield_now();
+        }
+        match std::mem::take(&mut *self.place()) {
+            Place::Given(work) => Some(work),
+            Place::Nobody | Place::Looking(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread::{self, ThreadId};
+
+    use super::*;
+
+    async fn here(threads: &Threads) -> ThreadId {
+        threads.run(|| Ok(thread::current().id())).await.unwrap()
+    }
+
+    async fn until_one_looks(threads: &Threads) {
+        while !matches!(*threads.0.place(), Place::Looking(_)) {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[test]
+    fn a_thread_that_looks_for_work_is_given_the_next() {
+        let threads = Threads::that_look(Duration::from_secs(3_600));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let first = here(&threads).await;
+            for _ in 0..100 {
+                until_one_looks(&threads).await;
+                assert_eq!(here(&threads).await, first);
+            }
+        });
+        runtime.shutdown_background();
+    }
+
+    #[test]
+    fn one_thread_looks_and_the_others_end() {
+        let threads = Threads::that_look(Duration::from_secs(3_600));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let (first, started) = std::sync::mpsc::channel::<()>();
+            let both = tokio::join!(
+                threads.run(move || {
+                    started.recv().unwrap();
+                    Ok(thread::current().id())
+                }),
+                threads.run(move || {
+                    first.send(()).unwrap();
+                    Ok(thread::current().id())
+                }),
+            );
+            assert_ne!(both.0.unwrap(), both.1.unwrap());
+            until_one_looks(&threads).await;
+        });
+        runtime.shutdown_background();
+    }
+
+    #[test]
+    fn work_of_another_runtime_is_not_taken() {
+        let threads = Threads::that_look(Duration::from_secs(3_600));
+        let one = || tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let (of_this, of_another) = (one(), one());
+        let first = of_this.block_on(async {
+            let first = here(&threads).await;
+            until_one_looks(&threads).await;
+            first
+        });
+        assert_ne!(of_another.block_on(here(&threads)), first);
+        assert_eq!(of_this.block_on(here(&threads)), first);
+        of_this.shutdown_background();
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn all_work_is_done_once_also_when_it_is_given_as_a_thread_ends() {
+        for looks in [Duration::ZERO, Duration::from_micros(20)] {
+            let threads = Threads::that_look(looks);
+            let all = (0..4_000_u64).map(|n| {
+                let threads = threads.clone();
+                tokio::spawn(async move {
+                    let mut sum = 0;
+                    for at in 0..5 {
+                        sum += threads.run(move || Ok(n + at)).await.unwrap();
+                    }
+                    sum
+                })
+            });
+            for (n, task) in (0..).zip(all.collect::<Vec<_>>()) {
+                assert_eq!(task.await.unwrap(), 5 * n + 10);
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn work_that_panics_is_reported_and_the_next_is_done() {
+        let threads = Threads::default();
+        here(&threads).await;
+        let failed = threads.run::<()>(|| std::panic::panic_any("for the test")).await;
+        assert!(failed.unwrap_err().is_ambiguous());
+        here(&threads).await;
+    }
+}
