@@ -87,6 +87,10 @@ class Events:
             frame = frame.f_back
         return False
 
+    def by_program(self):
+        """Whether the program's own code, not a library on its behalf, caused the current event."""
+        return self.frame is not None and self.is_program(self.frame)
+
     def asker(self, skip=()):
         """`(direct, line)`: whether the program's own code caused the current event, not a library
         on its behalf, and the line of the step. Frames of the modules `skip` count as their callers.

@@ -195,9 +195,9 @@ class Watch:
         self.report(event, self.events.asker()[1])
 
     def _direct(self, event, _args):
-        direct, line = self.events.asker()
-        if direct:
-            self.report(DIRECT[event], line)
+        # Libraries ask for many an `id`.
+        if self.events.by_program():
+            self.report(DIRECT[event], self.events.asker()[1])
 
     def _socket(self, event, _args):
         direct, line = self.events.asker(("socket", "_socket"))
