@@ -4,7 +4,7 @@ A number or a string has no relevant identity and no references: its entry, its 
 those that a walk would give.
 """
 
-from _blake2 import blake2b
+from hashlib import sha256
 from _pickle import Pickler
 from io import BytesIO
 
@@ -52,7 +52,7 @@ def leaf(value):
     # One level with one value, as a walk writes it.
     _put([value])
     data = _buffer.getvalue()
-    return Leaf(data), blake2b(data, digest_size=32).hexdigest()
+    return Leaf(data), sha256(data).hexdigest()
 
 
 def others(namespace, entities):

@@ -7,7 +7,7 @@ containers are written out wherever they are met, because their identity is not 
 """
 import sys
 import types
-from _blake2 import blake2b
+from hashlib import sha256
 from _pickle import Pickler
 
 from _harness.values.compat import FLAGS as _FLAGS
@@ -367,7 +367,7 @@ class Walk:
 
     def own(self):
         """The fingerprint: 32 bytes in hex."""
-        print = blake2b(digest_size=32)
+        print = sha256()
         for part in self.sink.parts:
             print.update(part)
         return print.hexdigest()
