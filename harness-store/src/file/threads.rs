@@ -25,7 +25,7 @@ type Work = Box<dyn FnOnce() + Send>;
 #[derive(Default)]
 enum Place {
     #[default]
-    Nobody,
+    Empty,
     /// A thread of this runtime.
     Looking(Id),
     Given(Work),
@@ -111,7 +111,7 @@ impl Shared {
     fn look(&self, runtime: Id) -> Option<Work> {
         {
             let mut place = self.place();
-            if !matches!(*place, Place::Nobody) {
+            if !matches!(*place, Place::Empty) {
                 return None;
             }
             *place = Place::Looking(runtime);
@@ -123,7 +123,7 @@ impl Shared {
         }
         match std::mem::take(&mut *self.place()) {
             Place::Given(work) => Some(work),
-            Place::Nobody | Place::Looking(_) => None,
+            Place::Empty | Place::Looking(_) => None,
         }
     }
 }
