@@ -42,9 +42,16 @@ class Ended(Exception):
 class Worker:
     """A worker process and its two pipes."""
 
+    # The worker's files as the first process compiled them.
+    _compiled = b""
+
     def __init__(
-        self, replaced=(), limits=(), flags=("-s", "-P", "-S", "-B"), compiled=b"", path=(), **named
+        self, replaced=(), limits=(), flags=("-s", "-P", "-S", "-B"), compiled=None, path=(), **named
     ):
+        usual = compiled is None and not replaced
+        if usual:
+            compiled = Worker._compiled
+            named.setdefault("keep", not compiled)
         self.scratch = tempfile.mkdtemp()
         with open(os.path.join(WORKER, "boot.py"), encoding="utf-8") as opened:
             boot = opened.read()
@@ -61,7 +68,7 @@ class Worker:
         self.blob = b""
         self.hello = self.ask(
             "hello",
-            compiled,
+            compiled or b"",
             protocol=1,
             sources={} if compiled else sources(replaced),
             scratch=self.scratch,
@@ -69,6 +76,8 @@ class Worker:
             limits={**LIMITS, **dict(limits)},
             **named,
         )
+        if usual and not compiled:
+            Worker._compiled = self.blob
 
     def send(self, op, blob=b"", **request):
         self._count += 1
