@@ -71,7 +71,8 @@ fn packages() -> Option<PathBuf> {
 }
 
 fn worker(python: &Path) -> WorkerProcess {
-    CPython::at(python).trust(Trust::Mine).start().unwrap()
+    // A second process would take a third of the time of these tests. `survive` has them.
+    CPython::at(python).spare(false).trust(Trust::Mine).start().unwrap()
 }
 
 fn graph(python: &Path, steps: &[(&str, &str)]) -> CodeGraph {
