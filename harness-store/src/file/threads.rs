@@ -176,6 +176,10 @@ mod tests {
             );
             assert_ne!(both.0.unwrap(), both.1.unwrap());
             until_one_looks(&threads).await;
+            // The one that looks has a clone.
+            while Arc::strong_count(&threads.0) > 2 {
+                tokio::task::yield_now().await;
+            }
         });
         runtime.shutdown_background();
     }

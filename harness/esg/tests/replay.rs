@@ -71,7 +71,7 @@ fn packages() -> Option<PathBuf> {
 }
 
 fn worker(python: &Path) -> WorkerProcess {
-    // A second process would take a third of the time of these tests. `survive` has them.
+    // A second process takes a third of the time of these tests. The tests in `survive` start one.
     CPython::at(python).spare(false).trust(Trust::Mine).start().unwrap()
 }
 
