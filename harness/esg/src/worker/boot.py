@@ -70,7 +70,7 @@ def boot():
     own = dict(vars(builtins))
     # `id` notifies every audit hook, which is slow. `object.__hash__` derives from the address too.
     own["id"] = object.__hash__
-    usual = own["__import__"]
+    usual, modules = own["__import__"], sys.modules
 
     def load(name):
         if name not in loaded:
@@ -89,6 +89,9 @@ def boot():
                 return load(name)
             # `from FOLDER import MODULE`
             return types.SimpleNamespace(**{one: load(name + "." + one) for one in fromlist})
+        # A pickler asks so for the module of each class that it names, thousands of times.
+        if type(fromlist) is list and name in modules:
+            return modules[name]
         return usual(name, globals, locals, fromlist, level)
 
     own["__import__"] = __import__

@@ -194,6 +194,8 @@ lr = LogisticRegression()
         self.assertEqual(list(other.ns["rf"].predict(other.ns["X"])), list(session.ns["rf"].predict(session.ns["X"])))
         self.assertEqual(session.run("p = rf.predict(X)").mutated, set())
         self.assertEqual(session.run("lr.fit(X, y)").mutated, {"n:lr"})
+        # What its trees make to be pickled has no identity, so it is not written again.
+        self.assertEqual(session.run("for model in rf, lr:\n    model.predict(X)").mutated, set())
 
     def stored(self, *sources):
         """A session after some steps, and another one with what is stored of it."""
@@ -227,6 +229,16 @@ lr = LogisticRegression()
         self.assertIs(held["p"].steps[0][1], held["p"].steps[1][1])
         self.assertIsNot(held["q"].steps[0][1], held["q"].steps[1][1])
         self.assertNotEqual(session.own("p"), session.own("q"))
+
+    def test_a_part_that_was_held_twice_is_written_as_any_other(self):
+        session, _ = self.stored("s = StandardScaler()\np = Pipeline([('x', s), ('y', s)])\ndel s",
+                                 "q = Pipeline([('x', StandardScaler()), ('y', StandardScaler())])")
+        twice, alone = session.own("p"), session.own("q")
+        self.assertEqual(session.run("p.get_params()").mutated, set())
+        self.assertEqual(session.run("p.steps[1] = 'y', StandardScaler()").mutated, {"n:p"})
+        self.assertEqual(session.own("p"), alone)
+        session.run("p.steps[1] = 'y', p.steps[0][1]")
+        self.assertEqual(session.own("p"), twice)
 
     def test_an_array_that_an_estimator_keeps_is_restored_once(self):
         session, held = self.stored(

@@ -36,6 +36,14 @@ class SubmodulesTest(WorldTest):
         for answer in answers:
             self.assertLessEqual({DOM, "p:import/xml.dom.minidom"}, names(answer["wrote"]))
 
+    def test_one_that_loads_at_the_second_attempt_is_written_with_what_it_loads(self):
+        answers = self.session(
+            "import sys\nsys.modules['xml.dom.minicompat'] = None\ntry:\n    import xml.dom.minidom\n"
+            "except ImportError:\n    del sys.modules['xml.dom.minicompat']",
+            "import xml.dom.minidom",
+        )
+        self.assertIn("p:import/xml.dom.xmlbuilder", names(answers[1]["wrote"]))
+
     def test_a_lost_one_is_hidden_until_it_is_imported(self):
         answers = self.session(
             "import xml.dom\nkept = xml.dom",

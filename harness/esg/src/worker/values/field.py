@@ -16,28 +16,12 @@ from _pickle import Pickler
 
 from _harness.values.arrays import is_ufunc, ndarray, owner_of
 from _harness.values.compat import get_referents, getrefcount
-from _harness.values.shapes import ATOM_IDS, ATOMS as _ATOMS, MAPPING, MRO, Kind, Unloadable, lookup, register
+from _harness.values.packages import DRAWINGS, PACKAGES, Sort, copies_on_write, is_constant, top_of
+from _harness.values.shapes import ATOM_IDS, ATOMS as _ATOMS, MAPPING, Kind, Unloadable, lookup, register
 
 _modules = sys.modules
 _MODULE = type.__dict__["__module__"].__get__
 _NAME = type.__dict__["__name__"].__get__
-PACKAGES = frozenset(
-    "numpy pandas scipy sklearn PIL torch sympy mpmath xgboost lightgbm statsmodels networkx shapely pyarrow "
-    "polars".split()
-)
-# Their objects refer to whole drawings, and drawing on one changes others.
-DRAWINGS = frozenset(("matplotlib", "mpl_toolkits", "seaborn"))
-# Base classes of objects that never change.
-_CONSTANT = frozenset(
-    ("numpy", name) for name in ("generic", "dtype")
-) | frozenset((
-    ("pandas", "Index"), ("pandas._libs.tslibs.timestamps", "_Timestamp"), ("pandas._libs.tslibs.nattype", "_NaT"),
-    ("pandas._libs.tslibs.timedeltas", "_Timedelta"), ("pandas._libs.tslibs.period", "_Period"),
-    ("pandas._libs.missing", "C_NAType"), ("pandas._libs.tslibs.offsets", "BaseOffset"),
-    ("pandas.core.indexes.base", "Index"), ("pandas.core.dtypes.base", "ExtensionDtype"),
-    ("pandas.api.extensions", "ExtensionDtype"), ("pandas._libs.interval", "Interval"),
-    ("sympy.core.basic", "Basic"),
-))
 _CONTAINERS = frozenset(map(id, (list, dict, set, bytearray)))
 # What no step can change.
 _FIXED = frozenset(map(id, (tuple, frozenset, type, type(len), type(lambda: 0), complex, range, slice)))
@@ -46,12 +30,6 @@ _LIMIT = 1 << 62
 
 class Unstorable(Exception):
     """An object that holds what only the program's steps can make."""
-
-
-def top_of(cls):
-    """The first part of the name of a class's module."""
-    module = _MODULE(cls)
-    return module.partition(".")[0] if type(module) is str else None
 
 
 class _Writer(Pickler):
@@ -65,6 +43,7 @@ class _Writer(Pickler):
         self.constant, self.copies = constant, False
         # The object that was met last, and the ids of attributes: in a copy of its dict, or of its class.
         self.last, self.copied, self.classes = None, set(), set()
+        self.noted = []     # the ids of the parts that were noted
 
     def persistent_id(self, o):
         """Called for each object."""
@@ -72,7 +51,7 @@ class _Writer(Pickler):
         if id(kind) in ATOM_IDS:
             return None
         if self.root is None:
-            self.root, self.copies = o, _copies_on_write(kind)
+            self.root, self.copies = o, copies_on_write(kind)
         if id(kind) in _CONTAINERS:
             self.count += 1
             if kind is dict and self.last is not None:
@@ -82,21 +61,23 @@ class _Writer(Pickler):
             if _MODULE_OF(o) == "__main__":
                 raise Unstorable(f"an object of type {_NAME(kind)} of the program")
             return None
-        if not _is_package(self.walk, kind):
-            if self.walk.world.names.program(_MODULE(kind)):
+        sort = self.walk.sorts.get(id(kind))
+        if sort is None:
+            sort = self.walk.sorts[id(kind)] = Sort(self.walk, kind)
+        if not sort.package:
+            if sort.program:
                 raise Unstorable(f"an object of type {_NAME(kind)} of the program")
             return None
         self.count += 1
-        if is_ufunc(kind):
+        if sort.ufunc:
             return self.walk.world.names.of(o)
-        if is_constant(kind):
-            if o is not self.root and (_is_index(kind) or _NAME(kind) == "VoidDType"):
-                # Frames share indexes, and caches refer to the arrays in them. Records share their types.
+        if sort.constant:
+            if sort.aside and o is not self.root:
                 return dumps(self.walk, o, True)[:2]
         else:
             self.last = o
             # Frames copy when they are written to.
-            at = self.part(o, getrefcount(o)) if not _copies_on_write(kind) else None
+            at = self.part(o, getrefcount(o)) if not sort.copies else None
             if at is not None:
                 return at
             owner = owner_of(o)
@@ -117,6 +98,11 @@ class _Writer(Pickler):
         walk = self.walk
         if self.constant or o is self.root or references - (id(o) in self.copied) <= _ALONE or id(o) in self.classes:
             return None
+        if id(o) in walk.apart:
+            if id(o) not in walk.once:
+                walk.once.add(id(o))
+            elif not self.copies:
+                walk.again.add(id(o))
         if id(o) in walk.apart or id(o) in walk.seen or id(o) in walk.known:
             self.kids.append(o)
             return len(self.kids) - 1
@@ -125,7 +111,15 @@ class _Writer(Pickler):
         # It stays alive, or another object could get its address.
         walk.parts[id(o)] = o
         walk.inside[id(o)] = self.count
+        self.noted.append(id(o))
         return None
+
+    def finish(self):
+        """Parts that were made only to be pickled have no identity."""
+        self.last, walk = None, self.walk
+        for at in self.noted:
+            if getrefcount(walk.parts[at]) <= _UNUSED:
+                walk.inside.pop(at, None)
 
 
 def _attributes(o):
@@ -172,30 +166,9 @@ def _calibrated():
 
 
 _ALONE = _calibrated()
-
-
-def _is_package(walk, kind):
-    return top_of(kind) in PACKAGES and walk.world.names.of(kind) is not None
-
-
-def is_constant(cls):
-    """Whether objects of the class never change."""
-    for base in MRO(cls):
-        if (_MODULE(base), _NAME(base)) in _CONSTANT:
-            return not _NAME(cls).startswith("Mutable")
-    return False
-
-
-def _is_index(cls):
-    """Whether it is a class of the indexes of frames."""
-    return any(_NAME(base) == "Index" and top_of(base) == "pandas" for base in MRO(cls))
-
-
-def _copies_on_write(cls):
-    """Whether parts of pandas objects are copied before a write."""
-    pandas = _modules.get("pandas")
-    version = getattr(pandas, "__version__", "0")
-    return top_of(cls) == "pandas" and int(version.partition(".")[0]) >= 3
+_made = {0: []}
+# The references to an object that only one dict refers to.
+_UNUSED = getrefcount(_made[0])
 
 
 class _Reader(pickle.Unpickler):
@@ -231,10 +204,10 @@ def dumps(walk, o, constant):
     into, buffers = io.BytesIO(), []
     writer = _Writer(walk, into, buffers, constant)
     writer.dump(o)
-    out = []
-    for buffer in buffers:
-        view = buffer.raw()
-        out.append(contents(walk, view, view.readonly))
+    out = [contents(walk, view, view.readonly) for view in map(pickle.PickleBuffer.raw, buffers)]
+    # Each refers to its array.
+    buffers.clear()
+    writer.finish()
     return into.getvalue(), out, writer.kids
 
 

@@ -14,7 +14,7 @@ from _harness.values.walk import TooLarge, Walk
 class Entry:
     """An entity as last seen."""
     __slots__ = ("entity", "value", "ids", "_own", "refs", "unserializable", "opaque", "codes", "loads", "notes",
-                 "unit", "walk", "sign", "blind", "_known", "trail", "inside")
+                 "unit", "walk", "sign", "blind", "_known", "trail", "inside", "apart")
 
     @property
     def own(self):
@@ -34,7 +34,7 @@ class Entry:
             self._known = set(self.ids)
         return self._known
 
-    def apart(self):
+    def alone(self):
         """The same in no unit."""
         made = Entry()
         for name in Entry.__slots__:
@@ -90,21 +90,23 @@ def probe(world, entity, value, known=None, keep=False):
         found = leaf(value)
         if found is not None:
             e.walk, e.own = found
-            e.ids, e.refs, e.codes, e.notes, e._known, e.inside = [], [], [], [], None, ()
+            e.ids, e.refs, e.codes, e.notes, e._known, e.inside, e.apart = [], [], [], [], None, (), frozenset()
             e.unserializable, e.opaque, e.blind, e.loads = None, False, False, None
             return e
     inner = (id(value),) if kind == "t" else ()
     e.walk = walk = Walk(world, inner, extras=True)
     follower = None
+    if known is not None and known.value is value:
+        walk.apart = known.apart
     # Keeping a trail costs a quarter of a walk, and saves half of the next one: that of the first reader.
-    if keep and kind == "n":
+    if keep and kind == "n" and not walk.apart:
         walk.levels = []
         if known is not None and known.trail is not None and known.value is value:
             follower = Follower(world, known)
     try:
         roots = [module_root(value)] if kind == "m" else [value]
         walk.run(roots, follower)
-        if walk.twice:
+        if walk.twice or walk.apart:
             walk = e.walk = parted(world, inner, walk, lambda again: again.run(roots))
         if follower is not None and follower.same:
             return known
@@ -113,7 +115,8 @@ def probe(world, entity, value, known=None, keep=False):
         if follower is not None:
             return probe(world, entity, value, None, keep)
         walk.unserializable, walk.opaque, walk.blind, e.own = str(why) or "too large", True, True, "0" * 64
-    e.inside = walk.inside
+    # The next walk begins with what is met twice, where that was not because of a whole that is.
+    e.inside, e.apart = walk.inside, walk.apart if walk.apart <= walk.again else frozenset()
     e.ids, e.refs, e.unserializable, e.opaque, e.blind = walk.order, walk.refs, walk.unserializable, walk.opaque, walk.blind
     e.codes, e.notes, e._known = walk.codes, walk.notes, walk.everything()
     if walk.inside:

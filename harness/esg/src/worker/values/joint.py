@@ -62,6 +62,7 @@ def in_turn(world, members, roots):
         walk.turns = turns
 
     walk = Walk(world, extras=True)
+    walk.apart = frozenset().union(*[e.apart for e in members])
     try:
         run(walk)
         return parted(world, (), walk, run)
@@ -81,14 +82,20 @@ def _parts_first(ids, met):
 
 
 def parted(world, inner, walk, run):
-    """A walk that is run again, with each part of an object of a package that is met twice written by itself."""
-    for _ in range(_ROUNDS):
-        if not walk.twice:
-            break
+    """A walk that is run again, with each part of an object of a package that is met twice written by itself.
+    `walk.apart` may be a guess: if one of these is not met twice, the walk is run without."""
+    def once_more(apart):
         again = Walk(world, inner, extras=True)
-        again.apart = walk.apart | walk.twice
+        again.apart = apart
         run(again)
         # The parts of the first walk must keep their addresses.
         again.temps += [walk.temps, walk.parts]
-        walk = again
+        return again
+
+    if not walk.apart <= walk.again:
+        walk = once_more(frozenset())
+    for _ in range(_ROUNDS):
+        if not walk.twice:
+            break
+        walk = once_more(walk.apart | walk.twice)
     return walk

@@ -359,6 +359,7 @@ def trial(world, walk, blob, inner, number):
                 again.run(roots)
 
         again = Walk(world, {id(made[i]) for i in inner}, extras=False)
+        again.apart = frozenset([id(o) for o, was in zip(load.nodes, walk.order) if was in walk.apart])
         run(again)
         again = parted(world, again.inner, again, run)
         if again.stream() != walk.stream():

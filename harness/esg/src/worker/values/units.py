@@ -207,7 +207,7 @@ class Graph(Standing):
         x.entity, x.value, x.sign, x.walk, x.unit = e, value if e[0] != "m" else None, None, None, None
         x.own = None if e[0] == "n" and id(type(value)) in ATOM_IDS else load.own()
         x.ids, x._known, x.trail = list(map(id, load.nodes)), None, None
-        x.inside = ()
+        x.inside, x.apart = (), frozenset()
         x.refs, x.unserializable, x.opaque, x.blind, x.notes = [
             self.world.module(*r) if type(r) is tuple else r for r in load.refs], None, False, False, []
         x.codes = load.made_codes()
@@ -242,7 +242,7 @@ class Graph(Standing):
         for e, known in self.entries.items():
             if known.trail is not None and self.value(e) is known.value and \
                     probe(self.world, e, known.value, known, keep=True) is known:
-                twin.seen[e] = known.value, known.apart()
+                twin.seen[e] = known.value, known.alone()
         fresh, drawn, _ = twin.look(start, memo=False)
         out = Settled()
         twin.regroup(out, fresh, drawn, set())

@@ -108,6 +108,8 @@ class Walk:
         self.parts = {}         # id -> such a part that may have an identity
         self.twice = set()      # ids of those that are met twice
         self.apart = frozenset()    # ids of those that are written by themselves
+        self.once, self.again = set(), set()    # those of them that are met, and met twice
+        self.sorts = {}         # id of a class -> how objects of it are pickled
         pickler = Pickler(self.sink, 4)
         pickler.fast = True
         self.put = pickler.dump

@@ -163,7 +163,8 @@ class Submodules:
             self._loading.pop()
             # The newest come last. Some are added by other means than imports.
             needs.update(islice(reversed(_loaded), max(len(_loaded) - before, 0)))
-            self._reached.clear()
+            # What does not reach it is as before.
+            self._reached = {at: found for at, found in self._reached.items() if name not in found}
             self._brought.clear()
             self._children.clear()
             self._offers.clear()

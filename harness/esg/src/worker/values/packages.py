@@ -1,0 +1,72 @@
+"""Classes of packages: which are trusted to pickle their objects, and what is known of them."""
+import sys
+
+from _harness.values.arrays import is_ufunc
+from _harness.values.shapes import MRO
+
+_modules = sys.modules
+_MODULE = type.__dict__["__module__"].__get__
+_NAME = type.__dict__["__name__"].__get__
+PACKAGES = frozenset(
+    "numpy pandas scipy sklearn PIL torch sympy mpmath xgboost lightgbm statsmodels networkx shapely pyarrow "
+    "polars".split()
+)
+# Their objects refer to whole drawings, and drawing on one changes others.
+DRAWINGS = frozenset(("matplotlib", "mpl_toolkits", "seaborn"))
+# Base classes of objects that never change.
+_CONSTANT = frozenset(
+    ("numpy", name) for name in ("generic", "dtype")
+) | frozenset((
+    ("pandas", "Index"), ("pandas._libs.tslibs.timestamps", "_Timestamp"), ("pandas._libs.tslibs.nattype", "_NaT"),
+    ("pandas._libs.tslibs.timedeltas", "_Timedelta"), ("pandas._libs.tslibs.period", "_Period"),
+    ("pandas._libs.missing", "C_NAType"), ("pandas._libs.tslibs.offsets", "BaseOffset"),
+    ("pandas.core.indexes.base", "Index"), ("pandas.core.dtypes.base", "ExtensionDtype"),
+    ("pandas.api.extensions", "ExtensionDtype"), ("pandas._libs.interval", "Interval"),
+    ("sympy.core.basic", "Basic"),
+))
+
+
+def top_of(cls):
+    """The first part of the name of a class's module."""
+    module = _MODULE(cls)
+    return module.partition(".")[0] if type(module) is str else None
+
+
+def _is_package(walk, kind):
+    return top_of(kind) in PACKAGES and walk.world.names.of(kind) is not None
+
+
+def is_constant(cls):
+    """Whether objects of the class never change."""
+    for base in MRO(cls):
+        if (_MODULE(base), _NAME(base)) in _CONSTANT:
+            return not _NAME(cls).startswith("Mutable")
+    return False
+
+
+def _is_index(cls):
+    """Whether it is a class of the indexes of frames."""
+    return any(_NAME(base) == "Index" and top_of(base) == "pandas" for base in MRO(cls))
+
+
+def copies_on_write(cls):
+    """Whether parts of pandas objects are copied before a write."""
+    pandas = _modules.get("pandas")
+    version = getattr(pandas, "__version__", "0")
+    return top_of(cls) == "pandas" and int(version.partition(".")[0]) >= 3
+
+
+class Sort:
+    """How the pickler treats the objects of a class."""
+
+    __slots__ = ("cls", "package", "program", "ufunc", "constant", "aside", "copies")
+
+    def __init__(self, walk, cls):
+        # It stays alive, or another class could get its address.
+        self.cls, self.package = cls, _is_package(walk, cls)
+        if not self.package:
+            self.program = walk.world.names.program(_MODULE(cls))
+            return
+        self.ufunc, self.constant, self.copies = is_ufunc(cls), is_constant(cls), copies_on_write(cls)
+        # Frames share indexes, and caches refer to the arrays in them. Records share their types.
+        self.aside = _is_index(cls) or _NAME(cls) == "VoidDType"
