@@ -194,6 +194,30 @@ fn no_file_is_too_long() {
 }
 
 #[test]
+fn the_tests_of_programs_are_run() {
+    let examples = workspace().join("examples");
+    let manifest = fs::read_to_string(examples.join("Cargo.toml")).unwrap();
+    let untested: Vec<_> = manifest
+        .split("[[bin]]\n")
+        .filter_map(|entry| entry.strip_prefix("name = \"")?.split_once("\"\ntest = false\n"))
+        .map(|(name, _)| name)
+        .collect();
+    assert!(untested.len() > 5, "the manifest says otherwise which programs have no tests");
+    let faults: Vec<_> = sources(&examples.join("src/bin"))
+        .into_iter()
+        .filter(|(path, text)| {
+            let program = path.components().next().unwrap().as_os_str().to_str().unwrap();
+            untested.contains(&program.trim_end_matches(".rs"))
+                && (text.contains("#[test]") || text.contains("#[tokio::test"))
+        })
+        .map(|(path, _)| {
+            format!("{} has a test, and Cargo.toml says `test = false`", path.display())
+        })
+        .collect();
+    check(&faults);
+}
+
+#[test]
 fn everything_public_is_documented() {
     let files = sources(&workspace().join("harness/src"));
     let faults: Vec<String> = files

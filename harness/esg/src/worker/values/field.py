@@ -16,8 +16,8 @@ from _pickle import Pickler
 
 from _harness.values.arrays import is_ufunc, ndarray, owner_of
 from _harness.values.compat import get_referents, getrefcount
-from _harness.values.packages import DRAWINGS, PACKAGES, Sort, copies_on_write, is_constant, top_of
 from _harness.values.shapes import ATOM_IDS, ATOMS as _ATOMS, MAPPING, Kind, Unloadable, lookup, register
+from _harness.values.trusted import DRAWINGS, PACKAGES, Sort, copies_on_write, is_constant, top_of
 
 _modules = sys.modules
 _MODULE = type.__dict__["__module__"].__get__
