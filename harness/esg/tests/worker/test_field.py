@@ -80,6 +80,20 @@ g = np.random.default_rng(1)
                              (two.dtype, two.flags.f_contiguous, two.flags.writeable), name)
         self.assertEqual(session.ns["g"].random(), other.ns["g"].random())
 
+    def test_the_dtypes_that_exist_once_are_restored_as_they_are(self):
+        # `asarray` gives the array itself only if its dtype is the same object.
+        _, other = self.kept("""
+import pickle
+a = np.arange(6.0).reshape(2, 3)
+view = a[1]
+other = pickle.loads(pickle.dumps(a))
+kinds = {c: np.zeros(2, c) for c in "?bBhHiIlLqQefdgFDGO"}
+swapped = np.zeros(2, ">f8")
+""", "a", "view", "other", "kinds", "swapped")
+        other.run("x = np.asarray(a, float) is a, view.dtype is a.dtype, other.dtype is a.dtype")
+        self.assertEqual(other.ns["x"], (True, True, False))
+        self.assertTrue(all(held.dtype is other.ns["np"].dtype(char) for char, held in other.ns["kinds"].items()))
+
     def test_a_change_in_place_is_found(self):
         session = Session()
         session.run("import numpy as np\na = np.zeros(1000)\nb = [a]\nc = np.zeros(3)")
@@ -191,6 +205,7 @@ lr = LogisticRegression()
         self.assertIsNone(session.unserializable("rf"))
         other, failed = restored(session)
         self.assertEqual(failed, [])
+        self.assertIs(other.ns["rf"].classes_.dtype, session.ns["np"].dtype(int))
         self.assertEqual(list(other.ns["rf"].predict(other.ns["X"])), list(session.ns["rf"].predict(session.ns["X"])))
         self.assertEqual(session.run("p = rf.predict(X)").mutated, set())
         self.assertEqual(session.run("lr.fit(X, y)").mutated, {"n:lr"})

@@ -85,6 +85,32 @@ class PackagesTest(unittest.TestCase):
                             found &= {"p:import/PIL.press", "p:import/PIL.deep"}
                         self.assertEqual(found, expected, (field, source))
 
+    def test_what_an_import_sets_is_the_environments_for_a_restored_value_too(self):
+        library = (
+            "import os, random, warnings\nos.environ.setdefault('SETS', '1')\n"
+            "warnings.filterwarnings('ignore', 'of sets')\nrandom.random()\ndef f(): pass\n"
+        )
+        with tempfile.TemporaryDirectory() as home:
+            put(f"{home}/place", **{"sets.py": library})
+            with Worker(path=[f"{home}/place"]) as worker:
+                reply = worker.run("from sets import f")
+                self.assertEqual(sorted(reply["wrote"]), ["n:f"])
+                unit, blob = reply["units"][0], worker.blob
+            with Worker(path=[f"{home}/place"]) as worker:
+                self.assertEqual(worker.ask("sync", blob, load=[unit])["failed"], [])
+                self.assertEqual(worker.ask("sweep", accounted=[])["unattributed"], [])
+                self.assertEqual(worker.run("x = f.__module__")["wrote"], {"n:x": "bound"})
+
+    def test_what_a_package_reads_of_its_process_is_its_own(self):
+        library = "def maps():\n    with open('/proc/self/maps') as held:\n        return len(held.read()) > 0\n"
+        with tempfile.TemporaryDirectory() as home:
+            put(f"{home}/place", **{"maps.py": library})
+            with Worker(path=[f"{home}/place"]) as worker:
+                reply = worker.run("import maps\nx = maps.maps()")
+                self.assertEqual((reply["untracked"], list(reply["external"])), ([], [f"x:{home}/place/maps.py"]))
+                reply = worker.run("y = len(open('/proc/self/maps').read())")
+                self.assertEqual(len(reply["untracked"]), 1)
+
     def test_code_that_a_package_generates_is_its_own(self):
         plot = (
             "import dataclasses\n\n@dataclasses.dataclass(frozen=True)\nclass Part:\n    size: int\n\n"

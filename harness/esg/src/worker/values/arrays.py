@@ -31,3 +31,13 @@ def owner_of(o):
 def is_ufunc(kind):
     """Whether a class is that of functions for arrays."""
     return kind is _inside("ufunc")
+
+
+def is_builtin(of):
+    """Whether a dtype is one of those that exist once."""
+    return MAPPING(_inside("dtype"))["isbuiltin"].__get__(of) == 1
+
+
+def char_of(of):
+    """The character by which numpy finds such a dtype."""
+    return MAPPING(_inside("dtype"))["char"].__get__(of)

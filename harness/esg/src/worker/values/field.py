@@ -14,7 +14,7 @@ import sys
 from hashlib import sha256
 from _pickle import Pickler
 
-from _harness.values.arrays import is_ufunc, ndarray, owner_of
+from _harness.values.arrays import char_of, is_builtin, is_ufunc, ndarray, owner_of
 from _harness.values.compat import get_referents, getrefcount
 from _harness.values.shapes import ATOM_IDS, ATOMS as _ATOMS, MAPPING, Kind, Unloadable, lookup, register
 from _harness.values.trusted import DRAWINGS, PACKAGES, Sort, copies_on_write, is_constant, top_of
@@ -72,6 +72,8 @@ class _Writer(Pickler):
         if sort.ufunc:
             return self.walk.world.names.of(o)
         if sort.constant:
+            if sort.dtype and is_builtin(o):
+                return "numpy", "dtype", char_of(o)
             if sort.aside and o is not self.root:
                 return dumps(self.walk, o, True)[:2]
         else:
@@ -120,6 +122,7 @@ class _Writer(Pickler):
         for at in self.noted:
             if getrefcount(walk.parts[at]) <= _UNUSED:
                 walk.inside.pop(at, None)
+                walk.twice.discard(at)
 
 
 def _attributes(o):
@@ -182,11 +185,12 @@ class _Reader(pickle.Unpickler):
         return super().find_class(module, name)
 
     def persistent_load(self, packed):
-        """A function, an array of plain objects, an index, or a part that is written by itself."""
+        """A function, a dtype, an array of plain objects, an index, or a part that is written by itself."""
         if type(packed) is int:
             return self.parts[packed]
         if type(packed[0]) is str:
-            return self.find_class(*packed)
+            found = self.find_class(*packed[:2])
+            return found(packed[2]) if len(packed) > 2 else found
         if type(packed[0]) is bytes:
             data, buffers = packed
             return _Reader(io.BytesIO(data), buffers=[restored(*one) for one in buffers]).load()
@@ -218,6 +222,18 @@ def contents(walk, view, fixed):
         walk.beside += view.nbytes
         return sha256(view).digest(), None
     return bytes(view), fixed
+
+
+def _type(of):
+    """A dtype: the character of one that exists once, as functions for arrays tell it from an equal one."""
+    return char_of(of) if is_builtin(of) else _plain(of)
+
+
+def _typed(found):
+    """The dtype."""
+    if type(found) is str:
+        return (_modules.get("numpy") or __import__("numpy")).dtype(found)
+    return _Reader(io.BytesIO(found)).load()
 
 
 def restored(data, fixed):
@@ -318,13 +334,13 @@ class Array(Kind):
                 whole = o if flags.forc else held["copy"](o, order)
                 flat = held["view"](held["ravel"](whole, order), "u1") if whole.nbytes else b""
                 data = contents(walk, memoryview(flat), not flags.writeable)
-            head.append((_plain(of), shape, order, flags.writeable, number, data))
+            head.append((_type(of), shape, order, flags.writeable, number, data))
         return head, kids
 
     def make(self, load, head, n):
         numpy, out = _modules.get("numpy") or __import__("numpy"), []
         for of, shape, order, writeable, _, (data, fixed) in head:
-            of = _Reader(io.BytesIO(of)).load()
+            of = _typed(of)
             if of.hasobject:
                 made = numpy.empty(shape, of, order)
             else:
@@ -364,7 +380,7 @@ class Part(Kind):
             owner = owner_of(o)
             of, shape, strides, flags = (held[name].__get__(o) for name in ("dtype", "shape", "strides", "flags"))
             start = held["__array_interface__"].__get__(o)["data"][0] - held["__array_interface__"].__get__(owner)["data"][0]
-            head.append((_plain(of), shape, strides, start, flags.writeable))
+            head.append((_type(of), shape, strides, start, flags.writeable))
             kids.append(owner)
         return head, kids
 
@@ -375,7 +391,7 @@ class Part(Kind):
         (of, shape, strides, start, writeable), (owner,) = head, kids
         if owner is None:
             raise Unloadable("a view of an array that cannot be made first")
-        of, array = _Reader(io.BytesIO(of)).load(), type(owner)
+        of, array = _typed(of), type(owner)
         made = array.__new__(array, shape, of, buffer=owner, offset=start, strides=strides)
         made.flags.writeable = writeable
         return made

@@ -73,14 +73,14 @@ class Boundary:
         generator = _getstate()
         before, streams = _threads(), self.streams
         mark = streams.mark("stderr") if streams is not None else 0
-        events.running = False
+        was, events.running = events.running, False
         self.left.begin()
         for notify in self.importing:
             notify()
         try:
             return real(name, import_)
         finally:
-            events.running = True
+            events.running = was
             self.left.end()
             if streams is not None:
                 # Such as that a cache is made, which no second import does.

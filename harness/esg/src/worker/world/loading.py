@@ -90,19 +90,20 @@ class Loading:
                 self._quietly(self.after_load)
 
     def _load_beside(self, real, name, import_):
-        """Loads a module while no code of a step runs. What functions of packages load there, such as
-        those that give the content of a value, is no part of the state: only the first value that is
-        read in this worker loads it."""
-        submodules = self.submodules
-        if submodules.loading() or not _by_package():
+        """Loads a module while no code of a step runs. A value that is restored is of a package, or a
+        function of one imports another, such as those that give the content of a value. The latter is no
+        part of the state: only the first value that is read in this worker loads it."""
+        boundary, submodules = self.boundary, self.submodules
+        if submodules.loading():
             return submodules.load(real, name, import_)
-        before, left = set(_loaded), self.boundary.left
-        left.begin()
+        before, by_package = set(_loaded), _by_package()
+        if by_package or not boundary.strict and boundary.is_package(name):
+            real = partial(boundary.apart, real)
         try:
-            return submodules.load(real, name, import_, False)
+            return submodules.load(real, name, import_, not by_package)
         finally:
-            left.end()
-            submodules.lazy.update(one for one in _loaded if one not in before)
+            if by_package:
+                submodules.lazy.update(one for one in _loaded if one not in before)
 
     def _load_package(self, real, name, import_):
         """Loads a package, or a module of one."""

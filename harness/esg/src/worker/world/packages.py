@@ -28,6 +28,8 @@ class Packages:
             while folder not in ("/", ""):
                 folder = os.path.dirname(folder)
                 self.above.add(folder)
+        # As the link `/proc/self` is resolved.
+        self._process = _realpath("/proc/self") + "/"
         self._by_folder = {}
         self._modules = {}
 
@@ -49,6 +51,8 @@ class Packages:
     def file(self, full, external, direct):
         """Adds a file outside scratch that was read, by the program itself if `direct`. Returns
         `(added, reason if it does not count)`."""
+        if full.startswith(self._process):
+            full = "/proc/self/" + full[len(self._process):]
         if full.startswith(_COMPUTED) and (direct or not full.startswith(_STEADY)):
             return False, "reads the system"
         if full in self.above or full.startswith(_SYSTEM) or full.startswith("/proc/self"):
