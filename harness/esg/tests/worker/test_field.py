@@ -174,6 +174,19 @@ t = pd.Timestamp('2020-01-01'), pd.NaT, pd.NA, pd.Timedelta(1, 'h')
         session.run("import pandas as pd\ndf = pd.DataFrame({'a': range(5)})")
         settled = session.run("x = df['a'].sum(), df.index.is_unique, df.loc[2], repr(df)")
         self.assertEqual(settled.mutated, set())
+        session.run("""
+days = pd.date_range("2010-01-01", periods=3)
+waits = pd.timedelta_range("1 day", periods=3)
+months = pd.period_range("2010-01", periods=3, freq="M")
+bins = pd.interval_range(0, 3)
+all = pd.DataFrame({"d": days, "w": waits, "m": months, "b": bins, "c": pd.Categorical(["a", "b", "a"]),
+                    "i": pd.array([1, None, 3]), "s": ["x", "y", None], "o": [True, False, None]}, index=days)
+""")
+        for source in ("y = repr(all), repr(days), repr(waits), repr(months)", "all.describe(include='all')\nall.dtypes",
+                       "all.reindex(pd.date_range('2009-12-31', periods=5))\nall.sort_index(ascending=False)",
+                       "[(all[c].unique(), all[c].isna(), all[c].astype(str)) for c in all]",
+                       "all['d'].dt.year, all['w'].dt.days, all['m'].dt.month, all['c'].cat.codes, days.freq, bins.left"):
+            self.assertEqual(session.run(source).mutated, set(), source)
 
     def test_a_frame_changed_in_place_is_found(self):
         session = Session()

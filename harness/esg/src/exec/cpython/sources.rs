@@ -19,7 +19,7 @@ pub(in crate::exec) const MODULES: &[(&str, &str)] = modules! {
     "track": "codes" "identity" "mapping" "monitoring" "names" "reads";
     "values": "arrays" "bynames" "bytecode" "codeforms" "compat" "field" "fingerprints" "funcs" "groups" "joint" "klass"
         "layouts" "levels" "library" "library_state" "moments" "owners" "payloads" "pickles"
-        "plain" "rows" "settle" "shapes" "standins" "trail" "trusted" "units" "walk";
+        "plain" "reductions" "rows" "settle" "shapes" "standins" "trail" "trusted" "units" "walk";
     "world": "ambient" "boundary" "calm" "channels" "clock" "effects" "events" "files" "handles" "imports" "left" "loading"
         "modules" "packages" "paths" "process" "scratch" "settings" "submodules" "traits" "tree"
         "watch";

@@ -16,7 +16,8 @@ from _pickle import Pickler
 
 from _harness.values.arrays import char_of, is_builtin, is_ufunc, ndarray, owner_of
 from _harness.values.compat import get_referents, getrefcount
-from _harness.values.shapes import ATOM_IDS, ATOMS as _ATOMS, MAPPING, Kind, Unloadable, lookup, register
+from _harness.values.reductions import packed, plain, reduced_in_pandas
+from _harness.values.shapes import ATOM_IDS, MAPPING, Kind, Unloadable, lookup, register
 from _harness.values.trusted import DRAWINGS, PACKAGES, Sort, copies_on_write, is_constant, top_of
 
 _modules = sys.modules
@@ -78,6 +79,8 @@ class _Writer(Pickler):
                 return dumps(self.walk, o, True)[:2]
         else:
             self.last = o
+            if sort.caches:
+                self.dispatch_table = reduced_in_pandas(kind)
             # Frames copy when they are written to.
             at = self.part(o, getrefcount(o)) if not sort.copies else None
             if at is not None:
@@ -85,7 +88,7 @@ class _Writer(Pickler):
             owner = owner_of(o)
             if owner is not o and getrefcount(owner) > _ALONE and not self.constant:
                 self.walk.inside[id(owner)] = self.count
-        return _packed(o) if kind is ndarray() else None
+        return packed(o) if kind is ndarray() else None
 
     def state(self, held):
         """A dict that may be what an object keeps, or a copy of it."""
@@ -131,19 +134,6 @@ def _attributes(o):
         return object.__getattribute__(o, "__dict__")
     except Exception:
         return None
-
-
-def _packed(o):
-    """An array of plain objects, such as a column of strings, without a call for each. None for any
-    other."""
-    held = MAPPING(type(o))
-    of = held["dtype"].__get__(o)
-    if not of.hasobject or of.names is not None:
-        return None
-    cells = held["tolist"](held["ravel"](o))
-    if not _ATOMS.issuperset(map(type, cells)):
-        return None
-    return held["shape"].__get__(o), _plain(cells)
 
 
 def _MODULE_OF(o):
@@ -226,7 +216,7 @@ def contents(walk, view, fixed):
 
 def _type(of):
     """A dtype: the character of one that exists once, as functions for arrays tell it from an equal one."""
-    return char_of(of) if is_builtin(of) else _plain(of)
+    return char_of(of) if is_builtin(of) else plain(of)
 
 
 def _typed(found):
@@ -241,15 +231,6 @@ def restored(data, fixed):
     if fixed is None:
         raise Unloadable("too large")
     return data if fixed else bytearray(data)
-
-
-def _plain(of):
-    """Plain data as bytes, whatever is one object in it."""
-    into = io.BytesIO()
-    pickler = Pickler(into, 4)
-    pickler.fast = True
-    pickler.dump(of)
-    return into.getvalue()
 
 
 class Field(Kind):
