@@ -85,6 +85,17 @@ class PackagesTest(unittest.TestCase):
                             found &= {"p:import/PIL.press", "p:import/PIL.deep"}
                         self.assertEqual(found, expected, (field, source))
 
+    def test_an_object_that_is_its_own_attributes_is_not_stored(self):
+        kept = "class Bunch(dict):\n    def __init__(self, **held):\n        super().__init__(held)\n"
+        kept += "        self.__dict__ = self\n"
+        with tempfile.TemporaryDirectory() as home:
+            put(f"{home}/PIL", **{"__init__.py": "", "kept.py": kept})
+            with Worker(path=[home]) as worker:
+                reply = worker.run("from PIL.kept import Bunch\nb = Bunch(a=[1])")
+                why = {unit["members"][0]["entity"]: unit.get("unserializable") for unit in reply["units"]}
+                self.assertEqual(why["n:b"], "type Bunch: its attributes are itself")
+                self.assertEqual(worker.run("b.a.append(2)")["wrote"], {"n:b": "mutated"})
+
     def test_what_an_import_sets_is_the_environments_for_a_restored_value_too(self):
         library = (
             "import os, random, warnings\nos.environ.setdefault('SETS', '1')\n"

@@ -78,6 +78,8 @@ class _Writer(Pickler):
             if sort.aside and o is not self.root:
                 return dumps(self.walk, o, True)[:2]
         else:
+            if sort.mapping and _attributes(o) is o:
+                raise Unstorable(f"type {_NAME(kind)}: its attributes are itself")
             self.last = o
             if sort.caches:
                 self.dispatch_table = reduced_in_pandas(kind)

@@ -59,7 +59,7 @@ def copies_on_write(cls):
 class Sort:
     """How the pickler treats the objects of a class."""
 
-    __slots__ = ("cls", "package", "program", "ufunc", "constant", "dtype", "aside", "caches", "copies")
+    __slots__ = ("cls", "package", "program", "ufunc", "constant", "dtype", "aside", "caches", "copies", "mapping")
 
     def __init__(self, walk, cls):
         # It stays alive, or another class could get its address.
@@ -69,6 +69,7 @@ class Sort:
             return
         self.ufunc, self.constant, self.copies = is_ufunc(cls), is_constant(cls), copies_on_write(cls)
         self.dtype = any((_MODULE(base), _NAME(base)) == ("numpy", "dtype") for base in MRO(cls))
+        self.mapping = issubclass(cls, dict)
         # Its arrays keep what they have computed.
         self.caches = top_of(cls) == "pandas"
         # Frames share indexes, and caches refer to the arrays in them. Records share their types.
