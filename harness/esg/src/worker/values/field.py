@@ -217,7 +217,7 @@ def contents(walk, view, fixed):
 
 
 def _type(of):
-    """A dtype: the character of one that exists once, as functions for arrays tell it from an equal one."""
+    """A dtype: the character of one that exists once, as functions for arrays treat an equal one as another."""
     return char_of(of) if is_builtin(of) else plain(of)
 
 
