@@ -1,8 +1,16 @@
 """Ambient channels: state inside packages that programs set on purpose."""
 
+import os
+import tempfile
 import unittest
 
 from driver import Worker
+
+LIBRARY = """import csv, logging
+csv.field_size_limit(99)
+logging.getLogger("library").addHandler(logging.NullHandler())
+logging.getLogger("library.part").setLevel(30)
+"""
 
 
 class AmbientTest(unittest.TestCase):
@@ -20,6 +28,28 @@ class AmbientTest(unittest.TestCase):
         for source in ("del sys.modules['_csv']", "csv.field_size_limit(20)"):
             found = self.run_step(source)["untracked"]
             self.assertEqual([it for it in found if "ambient" in it["what"]], [])
+
+    def test_what_an_import_sets_is_the_environments(self):
+        home = tempfile.TemporaryDirectory()
+        self.addCleanup(home.cleanup)
+        for name in ("first", "second"):
+            with open(os.path.join(home.name, f"{name}.py"), "w", encoding="utf-8") as opened:
+                opened.write(LIBRARY.replace("library", name))
+        self.worker = Worker(path=[home.name])
+        self.addCleanup(self.worker.close)
+        reply = self.run_step("import csv, logging\nlogging.basicConfig(level=20)")
+        self.assertIn("p:ambient/logging", reply["wrote"])
+        self.assertEqual(self.run_step("import first")["wrote"], {"n:first": "bound"})
+        self.assertEqual(self.worker.ask("sweep", accounted=[])["unattributed"], [])
+        reply = self.run_step("logging.getLogger('first.part').setLevel(10)\ncsv.field_size_limit(50)")
+        self.assertEqual(sorted(reply["wrote"]), ["p:ambient/csv", "p:ambient/logging"])
+        self.worker.ask("sync", drop=["p:ambient/logging"])
+        self.assertEqual(self.run_step("import second")["wrote"], {"n:second": "bound"})
+        # What the program set stays its own, and where it set nothing, what the import left is there again.
+        look = "print([(one.level, len(one.handlers)) for one in map(logging.getLogger, ('', 'first', 'first.part', 'second'))])"
+        self.assertEqual(self.run_step(look)["stdout"]["text"], "[(30, 0), (0, 1), (30, 0), (0, 1)]\n")
+        self.worker.ask("sync", drop=["p:ambient/csv"])
+        self.assertEqual(self.run_step("print(csv.field_size_limit())")["stdout"]["text"], "99\n")
 
     def test_the_arguments_stay(self):
         reply = self.run_step("import sys\nargs = ['tool', 'a']\nsys.argv = args")

@@ -79,6 +79,26 @@ class Ambients:
         self.used = set()
         # The module of a name, in sight or not.
         self.find = _modules.get
+        # By entity: what was before an import.
+        self._before = {}
+        self.discover()
+
+    def importing(self):
+        """A package will be imported."""
+        self._before = {
+            name: one.imports[0]() if one.imports is not None else self._now(name)
+            for name, one in self.active.items()
+            if one.module in _modules and (one.imports is not None or self.known[name] == self.initial[name])
+        }
+
+    def imported(self):
+        """It was imported."""
+        for name, was in self._before.items():
+            one = self.active[name]
+            if one.imports is not None:
+                one.imports[1](was)
+            elif was == self.known[name]:
+                self.known[name] = self.initial[name] = self._now(name)
         self.discover()
 
     def discover(self):

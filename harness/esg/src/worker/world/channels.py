@@ -50,8 +50,8 @@ class Channels:
         strict = (limits or {}).get("strictness") == "everything"
         self.modules = Modules(self.events, namespace, self.files, self.process, strict)
         self.process.ambient.find = self.modules.submodules.at
-        self.modules.boundary.importing.append(self.process.importing)
-        self.modules.boundary.imported += (self.process.imported, self.process.ambient.discover)
+        self.modules.boundary.importing += (self.process.importing, self.process.ambient.importing)
+        self.modules.boundary.imported += (self.process.imported, self.process.ambient.imported)
         self.modules.appeared += (self.clock.imported, self._appeared)
         # Names that functions of packages looked up in the namespace of their callers.
         self.looked = set()

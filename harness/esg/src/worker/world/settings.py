@@ -24,7 +24,7 @@ class Ambient:
     names = frozenset()
 
     def __init__(self, name, module, read, restore, packages=ALL, names=(), keep=None, start=None,
-                 observe=None):
+                 observe=None, imports=None):
         self.name, self.module, self.read, self.restore = name, module, read, restore
         # Returns a function that sets state that cannot be written down as it is now.
         self.keep = keep
@@ -32,6 +32,9 @@ class Ambient:
         self.start = start
         # Replaces functions of the module by what it is given makes of them: their use counts.
         self.observe = observe
+        # What is called before the import of a package, and after it with what that returned: what an import
+        # leaves is no state, whatever the program set before. Without, it is none if the program set nothing.
+        self.imports = imports
         self.packages = packages if packages is ALL else frozenset(packages)
         self.names = frozenset(names)
 
@@ -210,11 +213,34 @@ def _observe_logging(noting):
         setattr(logger, name, noting(logger.__dict__[name]))
 
 
+_NEW = (0, False, True, [], [])
+# How imports of packages left loggers, by their names.
+_left: dict = {}
+
+
+def _logger(one):
+    held = one.__dict__
+    return held["level"], bool(held["disabled"]), bool(held["propagate"]), [*held["handlers"]], [*held["filters"]]
+
+
+def _before_import():
+    return {name: _logger(one) for name, one in _loggers(_modules["logging"])}
+
+
+def _after_import(before):
+    for name, one in _loggers(_modules["logging"]):
+        was, now = before.get(name, _NEW), _logger(one)
+        if now != was and was in (_NEW, _left.get(name)):
+            _left[name] = now
+
+
 def _read_logging():
-    """Levels, handlers and switches of the loggers that differ from a new one."""
+    """Levels, handlers and switches of the loggers that differ from a new one, and from what imports left."""
     logging = _modules["logging"]
     found = []
     for name, one in _loggers(logging):
+        if name in _left and _logger(one) == _left[name]:
+            continue
         held = one.__dict__
         handlers = [_handler(logging, handler) for handler in held["handlers"]]
         state = (held["level"], bool(held["disabled"]), bool(held["propagate"]), handlers, _filters(held))
@@ -286,6 +312,9 @@ def _restore_logging(state):
     logging.root.manager.disable = disable
     want = dict(found)
     for name, one in _loggers(logging):
+        if name in _left and name not in want:
+            one.level, one.disabled, one.propagate, one.handlers[:], one.filters[:] = _left[name]
+            continue
         level, disabled, propagate, handlers, _ = want.pop(name, (0, False, True, [], ()))
         _set_logger(logging, one, level, disabled, propagate, handlers)
     for name, (level, disabled, propagate, handlers, _) in want.items():
@@ -382,7 +411,7 @@ TABLE = [
     Ambient("sklearn.config", "sklearn._config", _read_sklearn, _restore_sklearn, ("sklearn",),
             ("set_config", "get_config", "config_context")),
     Ambient("logging", "logging", _read_logging, _restore_logging, ("logging",), keep=_keep_logging,
-            observe=_observe_logging),
+            observe=_observe_logging, imports=(_before_import, _after_import)),
     Ambient("tempfile.tempdir", "tempfile", _read_temporary, _restore_temporary, (), ("tempdir",),
             observe=_observe_temporary),
     Ambient("decimal", "decimal", _read_decimal, _restore_decimal),
