@@ -37,12 +37,16 @@ class AmbientTest(unittest.TestCase):
                 opened.write(LIBRARY.replace("library", name))
         self.worker = Worker(path=[home.name])
         self.addCleanup(self.worker.close)
-        reply = self.run_step("import csv, logging\nlogging.basicConfig(level=20)")
+        reply = self.run_step("import csv, logging, sys\nlogging.basicConfig(level=20, stream=sys.stdout)")
         self.assertIn("p:ambient/logging", reply["wrote"])
         self.assertEqual(self.run_step("import first")["wrote"], {"n:first": "bound"})
         self.assertEqual(self.worker.ask("sweep", accounted=[])["unattributed"], [])
-        reply = self.run_step("logging.getLogger('first.part').setLevel(10)\ncsv.field_size_limit(50)")
+        reply = self.run_step(
+            "logging.getLogger('first.part').setLevel(10)\nlogging.getLogger('first').setLevel(10)\ncsv.field_size_limit(50)"
+        )
         self.assertEqual(sorted(reply["wrote"]), ["p:ambient/csv", "p:ambient/logging"])
+        # It refers to no handler, which would look as if the program held it.
+        self.assertEqual([unit.get("unserializable") for unit in reply["units"]], [None, None])
         self.worker.ask("sync", drop=["p:ambient/logging"])
         self.assertEqual(self.run_step("import second")["wrote"], {"n:second": "bound"})
         # What the program set stays its own, and where it set nothing, what the import left is there again.

@@ -93,7 +93,10 @@ class Ambients:
 
     def imported(self):
         """It was imported."""
-        for name, was in self._before.items():
+        # What it refers to would look as if the program held it.
+        before, self._before = self._before, {}
+        while before:
+            name, was = before.popitem()
             one = self.active[name]
             if one.imports is not None:
                 one.imports[1](was)

@@ -303,7 +303,8 @@ _USUAL = 5
 
 
 def _referred(handler):
-    return getrefcount(handler) > _USUAL
+    kept = sum([one is handler for left in _left.values() for one in left[3]])
+    return getrefcount(handler) > _USUAL + kept
 
 
 def _restore_logging(state):
