@@ -122,10 +122,12 @@ class _Writer(Pickler):
         return None
 
     def finish(self):
-        """Parts that were made only to be pickled have no identity."""
+        """Parts that were made only to be pickled have no identity. The outer ones come first, and keep the
+        others alive."""
         self.last, walk = None, self.walk
         for at in self.noted:
-            if getrefcount(walk.parts[at]) <= _UNUSED:
+            if at in walk.parts and getrefcount(walk.parts[at]) <= _UNUSED:
+                del walk.parts[at]
                 walk.inside.pop(at, None)
                 walk.twice.discard(at)
 
