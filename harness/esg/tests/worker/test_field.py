@@ -154,6 +154,17 @@ class FrameTest(ArrayTest):
             pd.testing.assert_frame_equal(other.ns[name], session.ns[name])
         self.assertEqual(session.run("df['c'] = 1.0").mutated, {"n:df"})
 
+    def test_frames_that_share_memory_until_one_is_written_to_share_nothing(self):
+        session = Session()
+        session.run("import numpy as np, pandas as pd\ndf = pd.DataFrame({'a': range(3), 'b': range(3)})")
+        session.run("one = df.rename(columns={'a': 'x'})\ntwo = df.rename(columns={'a': 'y'})\nthree = two.rename(columns=str)")
+        for name in ("df", "one", "two", "three"):
+            self.assertEqual(session.group(name), [f"n:{name}"])
+        # Unlike an array that is written to by another name.
+        session.run("a = np.arange(6.0).reshape(3, 2)\nover = pd.DataFrame(a, copy=False)")
+        self.assertEqual(session.group("over"), ["n:a", "n:over"])
+        self.assertEqual(session.run("a[0, 0] = 9").mutated, {"n:a", "n:over"})
+
     def test_frames_are_restored(self):
         source = """
 import pandas as pd
@@ -275,6 +286,10 @@ lr = LogisticRegression()
             "g = GaussianProcessRegressor(copy_X_train=False, optimizer=None).fit(X, X[:, 0] * 2)")
         self.assertEqual(session.group("g"), ["n:X", "n:g"])
         self.assertIs(held["g"].X_train_, held["X"])
+        session.run("from sklearn.preprocessing import StandardScaler\n"
+                    "V = np.arange(4.0)\nh = StandardScaler()\nh.held_ = V[:2]")
+        self.assertEqual(session.group("h"), ["n:V", "n:h"])
+        self.assertEqual(session.run("V[0] = 9").mutated, {"n:V", "n:h"})
 
     def test_a_part_that_a_name_shares_is_one_unit(self):
         session = Session()

@@ -88,8 +88,10 @@ class _Writer(Pickler):
             if at is not None:
                 return at
             owner = owner_of(o)
-            if owner is not o and getrefcount(owner) > _ALONE and not self.constant:
-                self.walk.inside[id(owner)] = self.count
+            if owner is not o and not self.constant:
+                # Frames copy before they write to what other frames have, but not before what is beside them.
+                if id(owner) in self.walk.arrays() if self.copies else getrefcount(owner) > _VIEWED:
+                    self.walk.inside[id(owner)] = self.count
         return packed(o) if kind is ndarray() else None
 
     def state(self, held):
@@ -166,6 +168,15 @@ _ALONE = _calibrated()
 _made = {0: []}
 # The references to an object that only one dict refers to.
 _UNUSED = getrefcount(_made[0])
+
+
+def _viewed():
+    """The references to an array that only one view refers to."""
+    owner = _made[0]
+    return getrefcount(owner)
+
+
+_VIEWED = _viewed()
 
 
 class _Reader(pickle.Unpickler):

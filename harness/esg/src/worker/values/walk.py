@@ -10,6 +10,7 @@ import types
 from hashlib import sha256
 from _pickle import Pickler
 
+from _harness.values.arrays import ndarray, owner_of
 from _harness.values.compat import FLAGS as _FLAGS
 from _harness.values import field
 from _harness.values import klass
@@ -109,10 +110,18 @@ class Walk:
         self.twice = set()      # ids of those that are met twice
         self.apart = frozenset()    # ids of those that are written by themselves
         self.once, self.again = set(), set()    # those of them that are met, and met twice
+        self.shown = None       # ids, see `arrays`
         self.sorts = {}         # id of a class -> how objects of it are pickled
         pickler = Pickler(self.sink, 4)
         pickler.fast = True
         self.put = pickler.dump
+
+    def arrays(self):
+        """The ids of the arrays whose memory names of the program show."""
+        if self.shown is None:
+            array = ndarray()
+            self.shown = {id(owner_of(v)) for v in dict.values(self.world.namespace) if type(v) is array}
+        return self.shown
 
     def space(self, held):
         """How a function's globals are written: a module's mark, or None for a separate dict."""
