@@ -2,6 +2,7 @@
 
 `HARNESS_VENV` names a virtual environment where these are installed. Without it, and under another
 version of Python, nothing is tested: `worker.rs` fails then where `HARNESS_CHECK` is set."""
+import copyreg
 import os
 import sys
 import types
@@ -198,6 +199,14 @@ all = pd.DataFrame({"d": days, "w": waits, "m": months, "b": bins, "c": pd.Categ
                        "[(all[c].unique(), all[c].isna(), all[c].astype(str)) for c in all]",
                        "all['d'].dt.year, all['w'].dt.days, all['m'].dt.month, all['c'].cat.codes, days.freq, bins.left"):
             self.assertEqual(session.run(source).mutated, set(), source)
+
+    def test_what_is_registered_for_pickling_holds_inside_of_a_frame(self):
+        session = Session()
+        session.run("import copyreg, pandas as pd\n"
+                    "copyreg.pickle(memoryview, lambda held: (memoryview, (bytes(held),)))\n"
+                    "df = pd.DataFrame({'a': range(5)})\ndf.attrs['source'] = memoryview(b'abc')")
+        self.addCleanup(copyreg.dispatch_table.pop, memoryview)
+        self.assertIsNone(session.unserializable("df"))
 
     def test_a_frame_changed_in_place_is_found(self):
         session = Session()

@@ -20,13 +20,13 @@ def _without_cache(o):
     return make, given, state, *rest
 
 
-_reductions = {**copyreg.dispatch_table}
+_reductions = {}
 
 
 def reduced_in_pandas(cls):
-    """How objects of some classes are reduced, with one class more."""
+    """How objects of some classes are reduced, with one class more. Packages register theirs when they are imported."""
     _reductions[cls] = _without_cache
-    return _reductions
+    return {**copyreg.dispatch_table, **_reductions}
 
 
 def packed(o):
