@@ -310,6 +310,24 @@ lr = LogisticRegression()
         session.run("alone.fit(X, y)\ncoef = alone.coef_")
         self.assertEqual(session.group("coef"), ["n:alone", "n:coef"])
 
+    def test_what_a_package_holds_is_known_by_its_name(self):
+        session = Session()
+        session.run("import numpy as np\nfrom scipy.stats import norm, gamma\nfrom sympy import ZZ, Matrix\n"
+                    "shifted, draws = norm(loc=2), np.random.mtrand._rand\nm, n = Matrix([1, 2]), Matrix([3])")
+        # Each draw changes the global generator of numpy, which all of them refer to.
+        self.assertEqual(session.run("x = shifted.rvs() + draws.random()").mutated, set())
+        for name in ("norm", "gamma", "shifted", "draws", "ZZ", "m", "n"):
+            self.assertEqual(session.group(name), ["n:" + name])
+        other, failed = restored(session)
+        self.assertEqual(failed, [])
+        self.assertIs(other.ns["draws"], session.ns["draws"])
+        self.assertIs(other.ns["shifted"].dist._random_state, session.ns["draws"])
+        self.assertIs(other.ns["ZZ"], session.ns["ZZ"])
+        self.assertIs(other.ns["m"]._rep.domain, session.ns["ZZ"])
+        # A generator that the program gives a distribution is its own.
+        self.assertEqual(session.run("norm.random_state = 5").mutated, {"n:norm"})
+        self.assertEqual(session.run("norm.random_state = None").mutated, {"n:norm"})
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -18,7 +18,7 @@ from _harness.values.arrays import char_of, is_builtin, is_ufunc, ndarray, owner
 from _harness.values.compat import get_referents, getrefcount
 from _harness.values.reductions import packed, plain, reduced_in_pandas
 from _harness.values.shapes import ATOM_IDS, MAPPING, Kind, Unloadable, lookup, register
-from _harness.values.trusted import DRAWINGS, PACKAGES, Sort, copies_on_write, is_constant, top_of
+from _harness.values.trusted import DRAWINGS, PACKAGES, Sort, copies_on_write, is_constant, may_be_held, top_of
 
 _modules = sys.modules
 _MODULE = type.__dict__["__module__"].__get__
@@ -78,6 +78,8 @@ class _Writer(Pickler):
             if sort.aside and o is not self.root:
                 return dumps(self.walk, o, True)[:2]
         else:
+            if sort.held and (name := self.walk.world.names.constant(o)) is not None:
+                return name
             if sort.mapping and _attributes(o) is o:
                 raise Unstorable(f"type {_NAME(kind)}: its attributes are itself")
             self.last = o
@@ -251,7 +253,7 @@ def restored(data, fixed):
 class Field(Kind):
     """Objects of one class of a package."""
 
-    early = False
+    early, held = False, False
 
     def __init__(self, cls, constant, sure):
         self.tag, self.cls, self.mutable, self.sure = ("pc" if constant else "pm"), cls, not constant, sure
@@ -472,7 +474,9 @@ def pick(walk, o, t):
         constant = is_constant(t)
         sure = constant and top in ("numpy", "pandas") or top == "pandas" and _NAME(t) in _SURE
         kind = _known[id(t)] = Field(t, constant, sure)
-    return kind
+        kind.held = not constant and may_be_held(t)
+    name = walk.world.names.constant(o) if kind.held else None
+    return kind if name is None else ("g", *name)
 
 
 def mixed(walk):

@@ -25,6 +25,11 @@ _CONSTANT = frozenset(
     ("sympy.core.basic", "Basic"),
 ))
 
+# Distributions: programs set the generator of those that a package holds, so each is a value.
+_SET = frozenset((
+    ("scipy.stats._distn_infrastructure", "rv_generic"), ("scipy.stats._multivariate", "multi_rv_generic"),
+))
+
 
 def top_of(cls):
     """The first part of the name of a class's module."""
@@ -44,6 +49,12 @@ def is_constant(cls):
     return False
 
 
+def may_be_held(cls):
+    """Whether an object of the class that its module holds is state of the package, known by its name: the
+    global generator of numpy, a domain of sympy."""
+    return _SET.isdisjoint((_MODULE(base), _NAME(base)) for base in MRO(cls))
+
+
 def _is_index(cls):
     """Whether it is a class of the indexes of frames."""
     return any(_NAME(base) == "Index" and top_of(base) == "pandas" for base in MRO(cls))
@@ -59,7 +70,8 @@ def copies_on_write(cls):
 class Sort:
     """How the pickler treats the objects of a class."""
 
-    __slots__ = ("cls", "package", "program", "ufunc", "constant", "dtype", "aside", "caches", "copies", "mapping")
+    __slots__ = ("cls", "package", "program", "ufunc", "constant", "held", "dtype", "aside", "caches", "copies",
+                 "mapping")
 
     def __init__(self, walk, cls):
         # It stays alive, or another class could get its address.
@@ -67,6 +79,7 @@ class Sort:
         if not self.package:
             self.program = walk.world.names.program(_MODULE(cls))
             return
+        self.held = may_be_held(cls)
         self.ufunc, self.constant, self.copies = is_ufunc(cls), is_constant(cls), copies_on_write(cls)
         self.dtype = any((_MODULE(base), _NAME(base)) == ("numpy", "dtype") for base in MRO(cls))
         self.mapping = issubclass(cls, dict)
