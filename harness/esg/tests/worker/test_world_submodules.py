@@ -64,6 +64,18 @@ class SubmodulesTest(WorldTest):
         self.assertEqual(answers[2]["out"], "xml.dom\n")
         self.assertEqual(names(answers[2]["wrote"]), set())
 
+    def test_one_that_a_function_written_in_c_loads_for_itself_is_no_entity(self):
+        call = "import ctypes\nfound = ctypes.pythonapi.PyImport_ImportModule(b'xml.dom')"
+        answers = self.session(call, call, "import xml\nx = xml.dom")
+        # Such functions keep what they have loaded: at the second call they may import nothing.
+        for answer in answers:
+            self.assertEqual(names(answer["reads"]) | names(answer["wrote"]), set())
+
+    def test_one_that_a_pickle_names_is_written(self):
+        load = "import pickle\nfound = pickle.loads(b'cxml.dom\\nNode\\n.')"
+        for answer in self.good(load, load):
+            self.assertEqual(names(answer["wrote"]), {DOM})
+
     def test_a_step_that_fails_leaves_none(self):
         answers = self.session("import xml.dom\n1 / 0", "import xml\nprint(hasattr(xml, 'dom'))")
         self.assertEqual(answers[0]["dirty"], [DOM])

@@ -6,6 +6,7 @@ from functools import partial
 
 from _harness.values.compat import FileFinder as _FileFinder, bootstrap as _bootstrap, caller
 from _harness.world.boundary import Boundary
+from _harness.world.submodules import by_itself, reads
 
 _type = type
 _loaded = sys.modules
@@ -42,6 +43,20 @@ def _by_package():
         name = frame.f_globals.get("__name__")
         if name not in _IMPORTING and name not in _HERE:
             return type(name) is str and not name.startswith("_harness.")
+        frame = frame.f_back
+    return False
+
+
+def _imports():
+    """Whether the innermost code outside of the worker imports. Otherwise a function written in C, which it
+    calls, does so for itself."""
+    frame = caller(2)
+    while frame is not None:
+        name = frame.f_globals.get("__name__")
+        if name == "importlib":
+            return True
+        if name not in _IMPORTING and not (type(name) is str and name.startswith("_harness.")):
+            return by_itself(frame.f_code, frame.f_lasti) or reads(frame.f_code)
         frame = frame.f_back
     return False
 
@@ -110,7 +125,8 @@ class Loading:
         boundary, submodules = self.boundary, self.submodules
         before = set(_loaded)
         # A package that is loaded on the way to a module of it is wanted by the same code.
-        direct = self.direct[-1] if self.direct else bool(self.imports or self.events.asker(_IMPORTING)[0])
+        direct = self.direct[-1] if self.direct else bool(
+            self.imports or _imports() and self.events.asker(_IMPORTING)[0])
         self._quietly(self._search, name)
         apart = partial(boundary.apart, real)
         self.direct.append(direct)

@@ -32,6 +32,9 @@ BY_TEXT = frozenset(
     "getmembers_static __dir__".split()
 )
 _IMPORTS = numbers("IMPORT_NAME")
+# Functions written in C that import what their input names, each time. Others import only for themselves,
+# and some only once.
+_READING = frozenset(("load", "loads", "Unpickler"))
 # Instructions that look up an attribute.
 _LOOKING = numbers("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM")
 
@@ -104,13 +107,13 @@ class Submodules:
             return
         frame = caller(2)
         code, at = frame.f_code, frame.f_lasti
-        operation = operations(code)[at // 2]
-        if operation in _IMPORTS or "__import__" in code.co_names:
+        if by_itself(code, at):
             self.imported(name)
-        elif operation not in _LOOKING and code.co_name != "_find_and_load":
+        elif operations(code)[at // 2] not in _LOOKING and code.co_name != "_find_and_load":
             # Called from C, or not an import.
             self._uncover(name)
-            self._note(self.doubted, name)
+            if reads(code):
+                self._note(self.doubted, name)
 
     def _listed(self, module, fromlist):
         """`from a import b`, which finds an existing binding, or loads it."""
@@ -391,6 +394,16 @@ class Submodules:
         """The module of that name, hidden or not."""
         found = self.hidden.get(name)
         return _loaded.get(name) if found is None else found[0]
+
+
+def by_itself(code, at):
+    """Whether the instruction there imports. Otherwise a function that it calls does."""
+    return operations(code)[at // 2] in _IMPORTS or "__import__" in code.co_names
+
+
+def reads(code):
+    """Whether the code reads what names modules, such as a pickle."""
+    return not _READING.isdisjoint(code.co_names)
 
 
 def inside(name):
