@@ -5,6 +5,7 @@ import tempfile
 import unittest
 
 from driver import Worker
+from test_field import PLACE, installed
 
 LIBRARY = """import csv, logging
 csv.field_size_limit(99)
@@ -54,6 +55,27 @@ class AmbientTest(unittest.TestCase):
         self.assertEqual(self.run_step(look)["stdout"]["text"], "[(30, 0), (0, 1), (30, 0), (0, 1)]\n")
         self.worker.ask("sync", drop=["p:ambient/csv"])
         self.assertEqual(self.run_step("print(csv.field_size_limit())")["stdout"]["text"], "99\n")
+
+    @unittest.skipUnless(installed("mpmath"), "mpmath is not installed")
+    def test_the_precision_of_mpmath_is_restored(self):
+        self.worker = Worker(path=[PLACE])
+        self.addCleanup(self.worker.close)
+        self.run_step("from mpmath import *\nimport mpmath")
+        show = "print(pi + 0, mp.dps, iv.prec)"
+        first = self.run_step(show)["stdout"]["text"]
+        # Its functions and constants are as they were, and share nothing.
+        reply = self.run_step("mp.dps = 30\niv.prec = 99\nmp.pretty = True")
+        self.assertEqual(reply["wrote"], {"p:ambient/mpmath": "mutated"})
+        [unit] = reply["units"]
+        stored = self.worker.blob[unit["blob"][0]:sum(unit["blob"])]
+        second = self.run_step(show)
+        self.assertIn("p:ambient/mpmath", second["reads"])
+        self.assertEqual(second["stdout"]["text"], "3.14159265358979323846264338328 30 99\n")
+        self.worker.ask("sync", drop=["p:ambient/mpmath"])
+        self.assertEqual(self.run_step(show)["stdout"]["text"], first)
+        take = ["p:ambient/mpmath"]
+        self.worker.ask("sync", stored, load=[{**unit, "key": "9.1", "blob": [0, len(stored)], "take": take}])
+        self.assertEqual(self.run_step(show)["stdout"]["text"], second["stdout"]["text"])
 
     def test_the_arguments_stay(self):
         reply = self.run_step("import sys\nargs = ['tool', 'a']\nsys.argv = args")

@@ -324,6 +324,12 @@ lr = LogisticRegression()
         self.assertIs(other.ns["shifted"].dist._random_state, session.ns["draws"])
         self.assertIs(other.ns["ZZ"], session.ns["ZZ"])
         self.assertIs(other.ns["m"]._rep.domain, session.ns["ZZ"])
+        session.run("from mpmath import mp, pi, quad, sqrt")
+        for name in ("mp", "pi", "quad", "sqrt"):
+            self.assertEqual(session.group(name), ["n:" + name])
+        # The content of a constant depends on the precision.
+        self.assertEqual(session.run("mp.dps = 40\nprint(pi)\nmp.dps = 15").mutated, set())
+        self.assertIs(restored(session)[0].ns["pi"], session.ns["pi"])
         # A generator that the program gives a distribution is its own.
         self.assertEqual(session.run("norm.random_state = 5").mutated, {"n:norm"})
         self.assertEqual(session.run("norm.random_state = None").mutated, {"n:norm"})

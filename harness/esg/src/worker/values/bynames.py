@@ -187,8 +187,8 @@ class Names:
     def constant(self, o):
         """(module, attribute) of an instance that a module outside the program holds, or None.
 
-        Searches only the module of its class: `dataclasses.MISSING`, `typing.Optional`,
-        `random._inst`. An instance held elsewhere is a value."""
+        Searches only the module of its class, and the package that this is in: `dataclasses.MISSING`,
+        `typing.Optional`, `random._inst`, `mpmath.mp`. An instance held elsewhere is a value."""
         single = _SINGLETONS.get(id(o))
         if single is not None:
             return single
@@ -197,6 +197,11 @@ class Names:
             module = "typing"
         if type(module) is not str or module == "builtins" or self.program(module):
             return None
+        package = str.partition(module, ".")[0]
+        return self._held(module, o) or (self._held(package, o) if package != module else None)
+
+    def _held(self, module, o):
+        """(module, attribute) of an instance that this module holds, or None."""
         held = self.original(module)
         if held is None:
             held = module_dict(module)

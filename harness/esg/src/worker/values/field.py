@@ -453,8 +453,11 @@ _SURE = frozenset(("DataFrame", "Series"))
 def pick(walk, o, t):
     """The kind of an object of a package, or None if it is treated as any other object."""
     top = top_of(t)
-    if top not in PACKAGES and top not in DRAWINGS and top != "logging" or walk.world.names.of(t) is None:
+    if top not in PACKAGES and top not in DRAWINGS and top != "logging":
         return None
+    if walk.world.names.of(t) is None:
+        name = walk.world.names.constant(o) if top in PACKAGES else None
+        return name and ("g", *name)
     if top == "logging":
         return LOGGER if _NAME(t) in ("Logger", "RootLogger") and _MODULE(t) == "logging" else None
     if top in DRAWINGS:

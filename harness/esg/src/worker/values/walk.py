@@ -22,6 +22,7 @@ from _harness.values.funcs import BOUND_BUILTIN, CACHED, CACHED_TYPE, FUNC, Buil
 from _harness.values.bynames import Names, module_dict, ours, streams
 from _harness.values.levels import MANY, Sink, TooLarge, put_atoms, put_level, types_hash_plainly
 from _harness.values.shapes import ATOM_IDS, MAPPING, MRO, TABLE, Unserializable
+from _harness.values.trusted import PACKAGES, top_of
 
 _modules = sys.modules
 _Module = types.ModuleType
@@ -332,7 +333,7 @@ class Walk:
             return kind
         if not _FLAGS(t) & 512 or id(t) in library.PICKS or "_member_map_" in MAPPING(t) or issubclass(t, type) or \
                 issubclass(t, _Module) or self.world.names.of(t) is not None or ours(_MODULE(t)) or \
-                t is type(self.world.namespace) or t is type(self.world.deleted):
+                top_of(t) in PACKAGES or t is type(self.world.namespace) or t is type(self.world.deleted):
             return None
         return self.world.kind(t)
 

@@ -91,6 +91,27 @@ def _restore_numpy(state):
     numpy.setbufsize(size)
 
 
+# mpmath.
+
+
+def _contexts():
+    mpmath = _modules["mpmath"]
+    return mpmath.mp, mpmath.iv
+
+
+def _read_precision():
+    mp, iv = _contexts()
+    return mp._dps, list(mp._prec_rounding), mp.trap_complex, mp.pretty, iv._dps, iv._prec[0], iv.pretty
+
+
+def _restore_precision(state):
+    mp, iv = _contexts()
+    dps, (prec, rounding), mp.trap_complex, mp.pretty, inner_dps, inner_prec, iv.pretty = state
+    # Digits say less than bits.
+    mp.prec, iv.prec = prec, inner_prec
+    mp._prec_rounding[1], mp._dps, iv._dps = rounding, dps, inner_dps
+
+
 # pandas.
 
 
@@ -416,6 +437,7 @@ TABLE = [
     Ambient("tempfile.tempdir", "tempfile", _read_temporary, _restore_temporary, (), ("tempdir",),
             observe=_observe_temporary),
     Ambient("decimal", "decimal", _read_decimal, _restore_decimal),
+    Ambient("mpmath", "mpmath", _read_precision, _restore_precision),
     Ambient("locale", "locale", _read_locale, _restore_locale),
     Ambient("sys.argv", "sys", _read_arguments, _restore_arguments, _PARSERS, ("argv",)),
     Ambient("csv", "_csv", _read_csv, _restore_csv, ("csv", "_csv", "pandas"),
