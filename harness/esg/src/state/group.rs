@@ -12,24 +12,21 @@ impl State {
         let mut group = BTreeSet::from([entity.clone()]);
         let Some(slot) = self.slots.get(entity) else { return group };
         let unit = &slot.made.unit;
+        let mut beside = vec![Vec::new(); unit.members.len()];
+        for &(one, other, _) in &unit.share {
+            if one.max(other) < beside.len() {
+                beside[one].push(other);
+                beside[other].push(one);
+            }
+        }
         let mut open = vec![slot.at];
         let mut seen = vec![false; unit.members.len()];
-        if let Some(first) = seen.get_mut(slot.at) {
-            *first = true;
-        }
+        seen[slot.at] = true;
         while let Some(at) = open.pop() {
-            for &(one, other, _) in &unit.share {
-                let next = if one == at {
-                    other
-                } else if other == at {
-                    one
-                } else {
-                    continue;
-                };
-                if seen.get(next).copied().unwrap_or(true) {
+            for &next in &beside[at] {
+                if std::mem::replace(&mut seen[next], true) {
                     continue;
                 }
-                seen[next] = true;
                 let member = &unit.members[next].entity;
                 if self.slots.get(member).is_some_and(|there| there.key() == slot.key()) {
                     group.insert(member.clone());

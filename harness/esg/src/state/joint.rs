@@ -4,7 +4,7 @@
 //! entity gets the number of its visit. References are hashed as these numbers, so the fingerprint
 //! does not depend on the names of tokens, and two names of one class differ from two equal
 //! classes. The digest of what they share follows for each pair of visited members of one unit.
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::Bound;
 
 use super::{FileKind, State};
@@ -122,22 +122,26 @@ impl State {
         number: &HashMap<Entity, u32>,
         hasher: &mut blake3::Hasher,
     ) {
-        let (mut pairs, mut units) = (Vec::new(), HashSet::new());
+        // The pairs of a unit are read once, and only where two of its members were visited: units have
+        // many pairs.
+        let mut units: HashMap<_, (_, Vec<_>)> = HashMap::new();
         for entity in visited {
             let Some(slot) = self.slots.get(entity) else { continue };
-            // The pairs of a unit are read once, not once for each of its members.
-            if !units.insert(slot.key()) {
-                continue;
+            if !slot.made.unit.share.is_empty() {
+                let (_, members) = units.entry(slot.key()).or_insert((&slot.made.unit, Vec::new()));
+                members.push((slot.at, number[entity]));
             }
-            let unit = &slot.made.unit;
-            let number_of = |member: usize| {
-                let entity = &unit.members[member].entity;
-                let here = self.slots.get(entity).is_some_and(|there| there.key() == slot.key());
-                number.get(entity).filter(|_| here)
-            };
-            for (one, other, digest) in &unit.share {
-                if let (Some(from), Some(to)) = (number_of(*one), number_of(*other)) {
-                    pairs.push((*from, *to, *digest));
+        }
+        let mut pairs = Vec::new();
+        for (unit, members) in units.into_values().filter(|(_, members)| members.len() > 1) {
+            let mut number_of = vec![None; unit.members.len()];
+            for (at, number) in members {
+                number_of[at] = Some(number);
+            }
+            for &(one, other, digest) in &unit.share {
+                let number = |at: usize| number_of.get(at).copied().flatten();
+                if let (Some(from), Some(to)) = (number(one), number(other)) {
+                    pairs.push((from, to, digest));
                 }
             }
         }

@@ -194,8 +194,9 @@ fn equal(new: &Unit, old: &Unit, named: impl Fn(&Entity) -> Entity) -> bool {
         }
         order.push(at);
     }
+    let shared: HashSet<_> = old.share.iter().collect();
     new.share.iter().all(|(one, other, digest)| match (order.get(*one), order.get(*other)) {
-        (Some(one), Some(other)) => old.share.contains(&(*one, *other, *digest)),
+        (Some(one), Some(other)) => shared.contains(&(*one, *other, *digest)),
         _ => false,
     })
 }

@@ -101,10 +101,10 @@ enum Which {
 }
 
 impl Which {
-    fn among(&self, members: &[Member]) -> Option<usize> {
+    fn among(&self, members: &BTreeMap<&Entity, usize>) -> Option<usize> {
         match self {
             Self::Index(index) => Some(*index).filter(|index| *index < members.len()),
-            Self::Entity(entity) => members.iter().position(|member| member.entity == *entity),
+            Self::Entity(entity) => members.get(entity).copied(),
         }
     }
 }
@@ -133,12 +133,12 @@ impl WireUnit {
         if key.is_empty() || key.len() > KEY {
             return fault("a key of another length than 1 to 100 bytes");
         }
-        let mut seen = BTreeSet::new();
-        for Member { entity, refs: of_member, .. } in &members {
+        let mut seen = BTreeMap::new();
+        for (at, Member { entity, refs: of_member, .. }) in members.iter().enumerate() {
             if !entity.is_state() {
                 return fault(&format!("`{entity}` is read-only"));
             }
-            if !seen.insert(entity) {
+            if seen.insert(entity, at).is_some() {
                 return fault(&format!("`{entity}` is in it twice"));
             }
             if of_member.iter().any(|index| *index >= refs.len()) {
@@ -149,7 +149,7 @@ impl WireUnit {
             return fault("nothing is in it");
         }
         let place = |(a, b, fingerprint): (Which, Which, Fingerprint)| {
-            Some((a.among(&members)?, b.among(&members)?, fingerprint))
+            Some((a.among(&seen)?, b.among(&seen)?, fingerprint))
         };
         let Some(share) = share.into_iter().map(place).collect() else {
             return fault("a member that is not there shares something");
