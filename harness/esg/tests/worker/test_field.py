@@ -131,6 +131,19 @@ swapped = np.zeros(2, ">f8")
         session.run("own = np.frompyfunc(lambda v: v, 1, 1)")
         self.assertIsNotNone(session.unserializable("own"))
 
+    def test_masked_arrays_are_restored(self):
+        session, other = self.kept("a = np.ma.array([1.5, 2.5], mask=[False, True])\nb = np.ma.array([True, False])\n"
+                                   "c = np.ma.array(np.array([1, 'x', None], dtype=object), mask=[0, 0, 1], fill_value='y')\n"
+                                   "d = np.ma.masked_where(np.arange(4) > 2, np.arange(4))\nd.harden_mask()", *"abcd")
+        self.assertEqual(str(other.ns["c"].filled()), str(session.ns["c"].filled()))
+        self.assertTrue(other.ns["d"].hardmask)
+        # The default with which it is filled is kept once it has been asked for.
+        self.assertEqual(session.run("a.filled()").mutated, set())
+        self.assertEqual(session.run("a[0] = np.ma.masked").mutated, {"n:a"})
+        self.assertEqual(session.run("a.fill_value = 9").mutated, {"n:a"})
+        session.run("e = d.data")
+        self.assertEqual(session.run("e[0] = 7").mutated, {"n:d", "n:e"})
+
     def test_objects_of_the_program_in_an_array_keep_their_identity(self):
         source = "class A: pass\nx = A()\na = np.array([x, None], object)"
         session, other = self.kept(source, "a", "x")
@@ -299,6 +312,31 @@ lr = LogisticRegression()
                     "V = np.arange(4.0)\nh = StandardScaler()\nh.held_ = V[:2]")
         self.assertEqual(session.group("h"), ["n:V", "n:h"])
         self.assertEqual(session.run("V[0] = 9").mutated, {"n:V", "n:h"})
+
+    def test_a_text_is_stored_without_the_address_of_its_stop_words(self):
+        session, held = self.stored("from sklearn.feature_extraction.text import TfidfVectorizer\n"
+                                    "t = TfidfVectorizer().fit(['a cell', 'the cell'])")
+        self.assertIn("_stop_words_id", vars(session.ns["t"]))
+        self.assertNotIn("_stop_words_id", vars(held["t"]))
+        self.assertEqual(session.run("t.transform(['a cell'])").mutated, set())
+
+    def test_a_search_is_restored(self):
+        session, held = self.stored(
+            "from sklearn.linear_model import Ridge\nfrom sklearn.model_selection import GridSearchCV",
+            "s = GridSearchCV(Ridge(), {'alpha': [1, 2], 'tol': [0.1, 1e-4]}, cv=2)\n"
+            "s.fit([[1.0], [2.0], [3.0], [5.0]], [1.0, 2.0, 3.0, 3.0])")
+        self.assertIsNone(session.unserializable("s"))
+        self.assertEqual(held["s"].best_params_, session.ns["s"].best_params_)
+        self.assertEqual(list(held["s"].cv_results_["param_alpha"]), [1, 1, 2, 2])
+
+    def test_views_that_overlap_inside_of_an_object_are_not_stored(self):
+        session = Session()
+        session.run("import numpy as np\nfrom sklearn.preprocessing import StandardScaler\n"
+                    "a, b, c = StandardScaler(), StandardScaler(), StandardScaler()\nx = np.arange(10.0)\n"
+                    "a.x, a.y = x[:6], x[4:]\nb.x = np.arange(10.0)\nb.y = b.x[:2]\n"
+                    "x = np.arange(10.0).reshape(5, 2)\nc.x, c.y = x[:, 0], x[:, 1]\ndel x")
+        shared = "a part of an object of a package that is shared"
+        self.assertEqual([session.unserializable(name) for name in "abc"], [shared, shared, None])
 
     def test_a_part_that_a_name_shares_is_one_unit(self):
         session = Session()

@@ -28,6 +28,15 @@ def owner_of(o):
     return o
 
 
+def overlap(one, other):
+    """Whether a write to one of two arrays may change the other."""
+    try:
+        return _modules["numpy"].shares_memory(one, other, max_work=1000)
+    except Exception:
+        # It cannot be found out in that time.
+        return True
+
+
 def is_ufunc(kind):
     """Whether a class is that of functions for arrays."""
     return kind is _inside("ufunc")

@@ -14,9 +14,10 @@ import sys
 from hashlib import sha256
 from _pickle import Pickler
 
-from _harness.values.arrays import char_of, is_builtin, is_ufunc, ndarray, owner_of
+from _harness.values.arrays import char_of, is_builtin, is_ufunc, ndarray, overlap, owner_of
 from _harness.values.compat import get_referents, getrefcount
-from _harness.values.reductions import packed, plain, reduced_in_pandas
+from _harness.values.drawings import DRAWING
+from _harness.values.reductions import laid_out, masked, packed, plain, reductions, unmasked
 from _harness.values.shapes import ATOM_IDS, MAPPING, Kind, Unloadable, lookup, register
 from _harness.values.trusted import DRAWINGS, PACKAGES, Sort, copies_on_write, is_constant, may_be_held, top_of
 
@@ -27,6 +28,7 @@ _CONTAINERS = frozenset(map(id, (list, dict, set, bytearray)))
 # What no step can change.
 _FIXED = frozenset(map(id, (tuple, frozenset, type, type(len), type(lambda: 0), complex, range, slice)))
 _LIMIT = 1 << 62
+_SHARED = "a part of an object of a package that is shared"
 
 
 class Unstorable(Exception):
@@ -44,7 +46,8 @@ class _Writer(Pickler):
         self.constant, self.copies = constant, False
         # The object that was met last, and the ids of attributes: in a copy of its dict, or of its class.
         self.last, self.copied, self.classes = None, set(), set()
-        self.noted = []     # the ids of the parts that were noted
+        # The ids of the parts that were noted, and of those that are kept as views, too.
+        self.noted, self.viewed = [], set()
 
     def persistent_id(self, o):
         """Called for each object."""
@@ -83,18 +86,26 @@ class _Writer(Pickler):
             if sort.mapping and _attributes(o) is o:
                 raise Unstorable(f"type {_NAME(kind)}: its attributes are itself")
             self.last = o
-            if sort.caches:
-                self.dispatch_table = reduced_in_pandas(kind)
+            if sort.reduced:
+                self.dispatch_table = reductions(kind, sort.reduced)
             # Frames copy when they are written to.
             at = self.part(o, getrefcount(o)) if not sort.copies else None
             if at is not None:
                 return at
+            if sort.masked:
+                return masked(o)
             owner = owner_of(o)
             if owner is not o and not self.constant:
                 # Frames copy before they write to what other frames have, but not before what is beside them.
                 if id(owner) in self.walk.arrays() if self.copies else getrefcount(owner) > _VIEWED:
                     self.walk.inside[id(owner)] = self.count
-        return packed(o) if kind is ndarray() else None
+                    if not self.copies:
+                        self.view(o, owner)
+        if kind is not ndarray():
+            return None
+        if not MAPPING(kind)["flags"].__get__(o).forc:
+            self.dispatch_table = reductions(kind, laid_out)
+        return packed(o)
 
     def state(self, held):
         """A dict that may be what an object keeps, or a copy of it."""
@@ -103,6 +114,14 @@ class _Writer(Pickler):
         if own is not None and own is not held:
             self.copied.update(map(id, held.values()))
             self.classes.update([id(v) for name, v in held.items() if v is not None and lookup(type(owner), name) is v])
+
+    def view(self, o, owner):
+        """A view of an array that something else refers to. Views that overlap would be restored apart."""
+        views = self.walk.views.setdefault(id(owner), [])
+        if id(owner) in self.walk.parts or any(overlap(o, one) for one in views):
+            self.walk.fail(_SHARED)
+        views.append(o)
+        self.viewed.add(id(o))
 
     def part(self, o, references):
         """Notes a part that something else may refer to. Returns its number if it is written by itself."""
@@ -119,6 +138,8 @@ class _Writer(Pickler):
             return len(self.kids) - 1
         if id(o) in walk.parts and not self.copies:
             walk.twice.add(id(o))
+        if id(o) in walk.views:
+            walk.fail(_SHARED)
         # It stays alive, or another object could get its address.
         walk.parts[id(o)] = o
         walk.inside[id(o)] = self.count
@@ -130,7 +151,7 @@ class _Writer(Pickler):
         others alive."""
         self.last, walk = None, self.walk
         for at in self.noted:
-            if at in walk.parts and getrefcount(walk.parts[at]) <= _UNUSED:
+            if at in walk.parts and getrefcount(walk.parts[at]) - (at in self.viewed) <= _UNUSED:
                 del walk.parts[at]
                 walk.inside.pop(at, None)
                 walk.twice.discard(at)
@@ -195,6 +216,8 @@ class _Reader(pickle.Unpickler):
         """A function, a dtype, an array of plain objects, an index, or a part that is written by itself."""
         if type(packed) is int:
             return self.parts[packed]
+        if packed[0] == "masked":
+            return unmasked(*packed[1:])
         if type(packed[0]) is str:
             found = self.find_class(*packed[:2])
             return found(packed[2]) if len(packed) > 2 else found
@@ -398,29 +421,6 @@ class Part(Kind):
         """Its cells are those of its owner."""
 
 
-class Drawing(Kind):
-    """Figures and what is on them: never stored, because drawing on one part changes others."""
-
-    tag, unserializable, opaque, blind, sure = "dr", "a drawing", True, True, False
-
-    def split(self, walk, objs):
-        for o in objs:
-            walk.inside[id(_figure(o))] = 0
-        return [f"{_MODULE(type(o))}.{_NAME(type(o))}" for o in objs], []
-
-
-def _figure(o):
-    """The figure that an object is on, or the object."""
-    for name in ("_root_figure", "_parent_figure", "figure", "_figure"):
-        try:
-            found = object.__getattribute__(o, "__dict__").get(name)
-        except Exception:
-            return o
-        if found is not None and found is not o and top_of(type(found)) in DRAWINGS:
-            return _figure(found)
-    return o
-
-
 class Logger(Kind):
     """A logger is known by its name."""
 
@@ -443,8 +443,8 @@ class _Class(Field):
 
 register(_Class(True))
 register(_Class(False))
-ARRAY, PART, DRAWING, LOGGER = Array(), Part(), Drawing(), Logger()
-for _kind in (ARRAY, PART, DRAWING, LOGGER):
+ARRAY, PART, LOGGER = Array(), Part(), Logger()
+for _kind in (ARRAY, PART, LOGGER):
     register(_kind)
 _known = {}
 _SURE = frozenset(("DataFrame", "Series"))
@@ -484,6 +484,7 @@ def pick(walk, o, t):
 
 def mixed(walk):
     """Whether a part is met twice: inside of objects, or inside of one and by itself."""
+    walk.views.clear()
     if walk.parts:
         walk.twice |= walk.parts.keys() & walk.ordinals().keys()
     return bool(walk.twice) or bool(walk.inside) and not walk.inside.keys().isdisjoint(walk.ordinals())

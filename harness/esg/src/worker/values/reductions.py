@@ -1,32 +1,47 @@
 """What the pickler of objects of packages writes instead of what these say of themselves."""
 import copyreg
 import io
+import sys
 from _pickle import Pickler
 
 from _harness.values.shapes import ATOMS as _ATOMS, MAPPING
 
+_modules = sys.modules
 
-def _without_cache(o):
-    """What makes an object again, without the cache in its dict."""
-    reduced = o.__reduce_ex__(5)
-    if type(reduced) is not tuple or len(reduced) < 3:
-        return reduced
-    make, given, state, *rest = reduced
-    if type(state) is dict:
-        state = {name: held for name, held in state.items() if name != "_cache"}
-    elif type(state) is tuple and state and type(state[-1]) is dict and "_cache" in state[-1]:
-        held = {name: held for name, held in state[-1].items() if name != "_cache"}
-        state = (*state[:-1], held) if held else state[:-1]
-    return make, given, state, *rest
+
+def without(names):
+    """A function that says what makes an object again, without these attributes in its dict."""
+    def reduce(o):
+        reduced = o.__reduce_ex__(5)
+        if type(reduced) is not tuple or len(reduced) < 3:
+            return reduced
+        make, given, state, *rest = reduced
+        if type(state) is dict:
+            state = {name: held for name, held in state.items() if name not in names}
+        elif type(state) is tuple and state and type(state[-1]) is dict and not names.isdisjoint(state[-1]):
+            held = {name: held for name, held in state[-1].items() if name not in names}
+            state = (*state[:-1], held) if held else state[:-1]
+        return make, given, state, *rest
+
+    return reduce
 
 
 _reductions = {}
 
 
-def reduced_in_pandas(cls):
+def reductions(cls, reduce):
     """How objects of some classes are reduced, with one class more. Packages register theirs when they are imported."""
-    _reductions[cls] = _without_cache
+    _reductions.setdefault(cls, reduce)
     return {**copyreg.dispatch_table, **_reductions}
+
+
+def laid_out(o):
+    """What makes an array again, as if its cells were next to each other: else it is another one that is
+    restored."""
+    held = MAPPING(type(o))
+    flags = held["flags"].__get__(o)
+    whole = o if flags.forc else held["copy"](o)
+    return held["__reduce_ex__"](whole, 5)
 
 
 def packed(o):
@@ -40,6 +55,36 @@ def packed(o):
     if not _ATOMS.issuperset(map(type, cells)):
         return None
     return held["shape"].__get__(o), plain(cells)
+
+
+def masked(o):
+    """A masked array as its attributes and its data: what its own pickle makes has another pickle."""
+    held = dict(_attributes(o))
+    fill = held.get("_fill_value")
+    if fill is not None and fill.dtype == o.dtype and not fill.dtype.hasobject and \
+            fill.tobytes() == _core()._check_fill_value(None, fill.dtype).tobytes():
+        # It has been looked at.
+        held["_fill_value"] = None
+    return "masked", held, MAPPING(_base(o))["view"](o, _base(o))
+
+
+def unmasked(held, data):
+    """The masked array."""
+    made = MAPPING(type(data))["view"](data, _core().MaskedArray)
+    _attributes(made).update(held)
+    return made
+
+
+def _attributes(o):
+    return object.__getattribute__(o, "__dict__")
+
+
+def _base(o):
+    return type(o).__base__
+
+
+def _core():
+    return _modules["numpy.ma.core"]
 
 
 def plain(of):

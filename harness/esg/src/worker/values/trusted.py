@@ -2,6 +2,7 @@
 import sys
 
 from _harness.values.arrays import is_ufunc
+from _harness.values.reductions import without
 from _harness.values.shapes import MRO
 
 _modules = sys.modules
@@ -67,11 +68,22 @@ def copies_on_write(cls):
     return top_of(cls) == "pandas" and int(version.partition(".")[0]) >= 3
 
 
+def _reduced(cls):
+    """How to reduce objects without attributes that are no content. None for most classes."""
+    if top_of(cls) == "pandas":
+        # What its arrays have computed.
+        return without(frozenset(("_cache",)))
+    if ("sklearn.feature_extraction.text", "_VectorizerMixin") in [(_MODULE(base), _NAME(base)) for base in MRO(cls)]:
+        # The address of the words that it has checked.
+        return without(frozenset(("_stop_words_id",)))
+    return None
+
+
 class Sort:
     """How the pickler treats the objects of a class."""
 
-    __slots__ = ("cls", "package", "program", "ufunc", "constant", "held", "dtype", "aside", "caches", "copies",
-                 "mapping")
+    __slots__ = ("cls", "package", "program", "ufunc", "constant", "held", "dtype", "aside", "reduced", "copies",
+                 "mapping", "masked")
 
     def __init__(self, walk, cls):
         # It stays alive, or another class could get its address.
@@ -83,7 +95,7 @@ class Sort:
         self.ufunc, self.constant, self.copies = is_ufunc(cls), is_constant(cls), copies_on_write(cls)
         self.dtype = any((_MODULE(base), _NAME(base)) == ("numpy", "dtype") for base in MRO(cls))
         self.mapping = issubclass(cls, dict)
-        # Its arrays keep what they have computed.
-        self.caches = top_of(cls) == "pandas"
+        self.masked = (_MODULE(cls), _NAME(cls)) == ("numpy.ma", "MaskedArray")
+        self.reduced = _reduced(cls)
         # Frames share indexes, and caches refer to the arrays in them. Records share their types.
         self.aside = _is_index(cls) or _NAME(cls) == "VoidDType"

@@ -107,6 +107,7 @@ class Walk:
         self.beside = 0         # the size of what is too large to be written
         self.turns = None       # the order of the roots, if each has a stream of its own
         self.inside = {}        # id of a part inside an object of a package -> its number there
+        self.views = {}         # id of an array inside an object of a package -> views of it there
         self.parts = {}         # id -> such a part that may have an identity
         self.twice = set()      # ids of those that are met twice
         self.apart = frozenset()    # ids of those that are written by themselves

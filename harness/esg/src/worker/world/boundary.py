@@ -11,7 +11,9 @@ import sys
 import types
 
 from _harness.values.compat import FIXED as _IMMUTABLE, FLAGS as _FLAGS, threads
+from _harness.values.trusted import PACKAGES, may_be_held, top_of
 from _harness.world.left import Left
+from _harness.world.settings import SET
 from _harness.world.traits import uses
 
 _loaded = sys.modules
@@ -21,6 +23,7 @@ _type = type
 _ModuleType = types.ModuleType
 _inside = vars(_ModuleType)["__dict__"].__get__
 _MAPPING = type.__dict__["__dict__"].__get__
+_MODULE = type.__dict__["__module__"].__get__
 _QUALNAME = type.__dict__["__qualname__"].__get__
 
 
@@ -154,7 +157,7 @@ def set_on_packages(modules, traits):
             for _, before, op in uses(code, key):
                 if op in ("STORE_ATTR", "DELETE_ATTR"):
                     owner = _held(modules, before)
-                    if owner is not None:
+                    if owner is not None and f"{owner}.{key}" not in SET:
                         found.append(f"{owner}.{key} was replaced")
     return found
 
@@ -166,7 +169,9 @@ def _held(modules, name):
         return None
     value = dict.get(modules.namespace, name, modules)
     if value is not modules:
-        if not issubclass(_type(value), type) or _FLAGS(value) & _IMMUTABLE:
+        if not issubclass(_type(value), type):
+            return _of_package(value)
+        if _FLAGS(value) & _IMMUTABLE:
             return None
         home = _MAPPING(value).get("__module__")
         known = home in modules.base and home not in modules.scratch
@@ -175,6 +180,17 @@ def _held(modules, name):
         names = _names_of(_loaded.get(module))
         if names is not None and name in names and not issubclass(_type(names[name]), _ModuleType):
             return f"{module}.{name}"
+    return None
+
+
+def _of_package(value):
+    """The name of an object that is known by it: the package holds it."""
+    home = _MODULE(_type(value))
+    if may_be_held(_type(value)) and top_of(_type(value)) in PACKAGES:
+        for module in (home, home.partition(".")[0]):
+            for name, held in (_names_of(_loaded.get(module)) or {}).items():
+                if held is value:
+                    return f"{module}.{name}"
     return None
 
 

@@ -417,6 +417,9 @@ def _restore_arguments(state):
         sys.argv = state
 
 
+# Attributes of objects of packages that programs set to change a channel.
+SET = frozenset(
+    f"mpmath.{context}.{name}" for context in ("mp", "iv") for name in ("dps", "prec", "pretty", "trap_complex"))
 _PARSERS = "argparse click docopt fileinput fire getopt optparse typer".split()
 
 _PLOTS = frozenset("plot hist boxplot scatter bar barh pie".split())
