@@ -13,6 +13,31 @@ logging.getLogger("library").addHandler(logging.NullHandler())
 logging.getLogger("library.part").setLevel(30)
 """
 
+# A package with settings of its own, which opens files without Python.
+NATIVE = """import ctypes, json
+libc = ctypes.CDLL(None)
+libc.fopen.restype = ctypes.c_void_p
+def _open(path, mode):
+    return ctypes.c_void_p(libc.fopen(path.encode(), mode))
+def write_parquet(path, text):
+    opened = _open(path, b"w")
+    libc.fputs(text.encode(), opened)
+    libc.fclose(opened)
+def read_parquet(path):
+    opened, held = _open(path, b"r"), ctypes.create_string_buffer(99)
+    libc.fgets(held, 99, opened)
+    libc.fclose(opened)
+    return held.value.decode()
+class Config:
+    digits = 2
+    @classmethod
+    def state(cls):
+        return {"POLARS_ROWS": None, "digits": cls.digits}
+    @classmethod
+    def load(cls, text):
+        cls.digits = json.loads(text)["direct"]["digits"]
+"""
+
 
 class AmbientTest(unittest.TestCase):
     def setUp(self):
@@ -76,6 +101,24 @@ class AmbientTest(unittest.TestCase):
         take = ["p:ambient/mpmath"]
         self.worker.ask("sync", stored, load=[{**unit, "key": "9.1", "blob": [0, len(stored)], "take": take}])
         self.assertEqual(self.run_step(show)["stdout"]["text"], second["stdout"]["text"])
+
+    def test_files_that_a_package_opens_by_itself_are_dependencies(self):
+        home = tempfile.TemporaryDirectory()
+        self.addCleanup(home.cleanup)
+        with open(os.path.join(home.name, "polars.py"), "w", encoding="utf-8") as opened:
+            opened.write(NATIVE)
+        self.worker = Worker(path=[home.name])
+        self.addCleanup(self.worker.close)
+        self.run_step("import polars")
+        self.assertEqual(self.run_step("polars.write_parquet('a', 'x')")["wrote"], {"f:a": "bound"})
+        reply = self.run_step("print(polars.read_parquet('a'))")
+        self.assertEqual(reply["stdout"]["text"], "x\n")
+        self.assertIn("f:a", reply["reads"])
+        # Files elsewhere are external work.
+        self.assertTrue(reply["clock"])
+        self.assertEqual(self.run_step("polars.Config.digits = 5")["wrote"], {"p:ambient/polars.config": "mutated"})
+        self.worker.ask("sync", drop=["p:ambient/polars.config"])
+        self.assertEqual(self.run_step("print(polars.Config.digits)")["stdout"]["text"], "2\n")
 
     def test_the_arguments_stay(self):
         reply = self.run_step("import sys\nargs = ['tool', 'a']\nsys.argv = args")

@@ -131,6 +131,19 @@ swapped = np.zeros(2, ">f8")
         session.run("own = np.frompyfunc(lambda v: v, 1, 1)")
         self.assertIsNotNone(session.unserializable("own"))
 
+    def test_what_was_computed_of_an_object_is_no_content(self):
+        made = types.ModuleType("networkx")
+        source = "class Graph:\n    def __init__(self): self.near = {}\n    @cached_property\n    def nodes(self): return View(self.near)"
+        exec("from functools import cached_property\nclass View:\n    def __init__(self, near): self.near = near\n" + source, vars(made))
+        sys.modules["networkx"] = made
+        self.addCleanup(sys.modules.pop, "networkx")
+        session = Session()
+        session.run("import networkx\ng = networkx.Graph()\ng.near['a'] = 1")
+        self.assertEqual(session.run("g.nodes").mutated, set())
+        self.assertIsNone(session.unserializable("g"))
+        self.assertEqual(session.run("g.near['a'] = 2").mutated, {"n:g"})
+        self.assertEqual(vars(restored(session)[0].ns["g"]), {"near": {"a": 2}})
+
     def test_masked_arrays_are_restored(self):
         session, other = self.kept("a = np.ma.array([1.5, 2.5], mask=[False, True])\nb = np.ma.array([True, False])\n"
                                    "c = np.ma.array(np.array([1, 'x', None], dtype=object), mask=[0, 0, 1], fill_value='y')\n"
@@ -193,6 +206,17 @@ t = pd.Timestamp('2020-01-01'), pd.NaT, pd.NA, pd.Timedelta(1, 'h')
         session, other = self.kept(source, "df", "s", "i", "m", "t")
         self.assertTrue(session.ns["df"].equals(other.ns["df"]))
         self.assertTrue(session.ns["m"].equals(other.ns["m"]))
+
+    def test_the_groups_of_a_frame_share_it(self):
+        session = Session()
+        session.run("import pandas as pd\nf = pd.DataFrame({'k': list('abab'), 'v': [1.0, 2.0, 3.0, 4.0]})")
+        session.run("g = f.groupby('k')\nprint(g.ngroups)")
+        self.assertEqual(session.group("g"), ["n:f", "n:g"])
+        other, failed = restored(session)
+        self.assertEqual(failed, [])
+        self.assertIs(other.ns["g"].obj, other.ns["f"])
+        self.assertEqual(session.run("g['v'].mean()\ng.describe()").mutated, set())
+        self.assertEqual(session.run("f['w'] = f['v'] * 2").mutated, {"n:f", "n:g"})
 
     def test_caches_are_no_content(self):
         session = Session()
@@ -337,6 +361,32 @@ lr = LogisticRegression()
                     "x = np.arange(10.0).reshape(5, 2)\nc.x, c.y = x[:, 0], x[:, 1]\ndel x")
         shared = "a part of an object of a package that is shared"
         self.assertEqual([session.unserializable(name) for name in "abc"], [shared, shared, None])
+
+    def test_a_tree_of_points_is_stored_without_addresses(self):
+        session, held = self.stored("from scipy.spatial import KDTree\nt = KDTree([[0, 0], [1, 1], [5, 5]], leafsize=2)")
+        self.assertIsNone(session.unserializable("t"))
+        self.assertEqual(held["t"].query([4, 4])[1], 2)
+        self.assertEqual(held["t"].leafsize, 2)
+
+    def test_an_undefined_function_is_a_value(self):
+        session, held = self.stored("from sympy import Function, symbols, dsolve\nx = symbols('x')\n"
+                                    "f, g = Function('f'), Function('g', real=True)\ne = f(x).diff(x) - f(x)")
+        for name in "fge":
+            self.assertIsNone(session.unserializable(name))
+            self.assertEqual(session.group(name), ["n:" + name])
+        self.assertEqual(held["e"].atoms(held["f"]), {held["f"](held["x"])})
+        self.assertTrue(held["g"](held["x"]).is_real)
+        self.assertFalse(held["f"] == held["g"])
+        # What sympy computes of them is kept in them.
+        self.assertEqual(session.run("dsolve(e)\nf(x).is_real").mutated, set())
+
+    def test_functions_of_packages_are_known_by_name(self):
+        session, held = self.stored("from numpy import mean\nfrom numpy.linalg import inv\n"
+                                    "from numpy.random import default_rng, rand")
+        for name in ("mean", "inv", "default_rng"):
+            self.assertIsNone(session.unserializable(name))
+            self.assertIs(held[name], session.ns[name])
+        self.assertIsNone(session.unserializable("rand"))
 
     def test_a_part_that_a_name_shares_is_one_unit(self):
         session = Session()

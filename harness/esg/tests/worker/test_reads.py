@@ -47,6 +47,7 @@ CASES = [
     ("class body comprehension", ["n = 3"], "class A:\n    n = 4\n    xs = [n for _ in (1, 2)]", "n"),
     ("class nested", ["q = 1"], "class A:\n    class B:\n        w = q", "q"),
     ("class in a function", ["q = 1"], "def f():\n    class A:\n        w = q\nf()", "q"),
+    ("class keywords", ["class A:\n    def __init_subclass__(cls, **k): cls.k = k"], "class B(A, name=1, func=2): pass", "A"),
     ("class bases", ["class A: pass"], "class B(A): pass", "A"),
     ("class annotation", ["T = int"], "class A:\n    x: T = 1", "T"),
     ("method not called", ["k = 1"], "class A:\n    def f(self):\n        return k", ""),

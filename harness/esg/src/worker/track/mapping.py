@@ -83,7 +83,7 @@ def _make_namespace(ledger):
             _whole(ledger, name)
 
     def whole(method):
-        def reporting(self, *args, **named):
+        def reporting(self, /, *args, **named):
             ledger.everything()
             return method(self, *args, **named)
 
@@ -150,7 +150,7 @@ class Tracker:
         self._changes = {}
         sys.addaudithook(self._audit)
 
-        def __build_class__(func, name, *bases, **named):
+        def __build_class__(func, name, /, *bases, **named):
             if ledger.active and func.__globals__ is ledger.namespace:
                 self._runs(func.__code__)
             return _build_class(func, name, *bases, **named)

@@ -12,6 +12,7 @@ from _harness.values.standins import reference
 _MAPPING = type.__dict__["__dict__"].__get__
 _MRO = type.__dict__["__mro__"].__get__
 _TYPE_MODULE = type.__dict__["__module__"].__get__
+_TYPE_NAME = type.__dict__["__name__"].__get__
 _TYPE_QUALNAME = type.__dict__["__qualname__"].__get__
 _modules = sys.modules
 _get = dict.get
@@ -22,6 +23,8 @@ _DESCRIPTORS = (types.MethodDescriptorType, types.WrapperDescriptorType, types.G
                 types.MemberDescriptorType, types.ClassMethodDescriptorType)
 _module_dict = vars(_Module)["__dict__"].__get__
 
+# Types of functions of packages that are compiled, or chosen by what they are given.
+NAMED = frozenset(("cython_function_or_method", "_ArrayFunctionDispatcher"))
 # Where programs have functions for arrays from.
 _WITH_UFUNCS = ("numpy", "scipy.special")
 # Constants without a name, found under the attribute that holds them.
@@ -155,6 +158,8 @@ class Names:
                 name = self.of(owner)
                 if name is not None:
                     return (name[0], name[1] + "." + o.__name__)
+        if _TYPE_NAME(t) in NAMED:
+            return self._verified(o.__module__, o.__qualname__, o)
         if is_ufunc(t):
             # It does not know its module. Pickle would ask each loaded one, whenever it is written.
             for module in (*_WITH_UFUNCS, *_modules):

@@ -19,7 +19,8 @@ from _harness.values.compat import get_referents, getrefcount
 from _harness.values.drawings import DRAWING
 from _harness.values.reductions import laid_out, masked, packed, plain, reductions, unmasked
 from _harness.values.shapes import ATOM_IDS, MAPPING, Kind, Unloadable, lookup, register
-from _harness.values.trusted import DRAWINGS, PACKAGES, Sort, copies_on_write, is_constant, may_be_held, top_of
+from _harness.values.trusted import DRAWINGS, PACKAGES, Sort, copies_on_write, is_constant, is_frame, may_be_held, \
+    proper, top_of
 
 _modules = sys.modules
 _MODULE = type.__dict__["__module__"].__get__
@@ -43,7 +44,7 @@ class _Writer(Pickler):
         self.fast = True
         self.walk, self.count, self.root, self.kids = walk, 0, None, []
         # Nothing in a constant changes, except for caches.
-        self.constant, self.copies = constant, False
+        self.constant, self.copies, self.frame = constant, False, False
         # The object that was met last, and the ids of attributes: in a copy of its dict, or of its class.
         self.last, self.copied, self.classes = None, set(), set()
         # The ids of the parts that were noted, and of those that are kept as views, too.
@@ -55,12 +56,12 @@ class _Writer(Pickler):
         if id(kind) in ATOM_IDS:
             return None
         if self.root is None:
-            self.root, self.copies = o, copies_on_write(kind)
+            self.root, self.copies, self.frame = o, copies_on_write(kind), is_frame(kind)
         if id(kind) in _CONTAINERS:
             self.count += 1
             if kind is dict and self.last is not None:
                 self.state(o)
-            return self.part(o, getrefcount(o))
+            return self.part(o, getrefcount(o), self.copies)
         if id(kind) in _FIXED:
             if _MODULE_OF(o) == "__main__":
                 raise Unstorable(f"an object of type {_NAME(kind)} of the program")
@@ -88,8 +89,9 @@ class _Writer(Pickler):
             self.last = o
             if sort.reduced:
                 self.dispatch_table = reductions(kind, sort.reduced)
-            # Frames copy when they are written to.
-            at = self.part(o, getrefcount(o)) if not sort.copies else None
+            # Frames copy when they are written to. What holds one, such as its groups, sees each change of it.
+            whole = sort.frame and not self.frame
+            at = self.part(o, getrefcount(o), self.copies and not whole) if whole or not sort.copies else None
             if at is not None:
                 return at
             if sort.masked:
@@ -123,20 +125,21 @@ class _Writer(Pickler):
         views.append(o)
         self.viewed.add(id(o))
 
-    def part(self, o, references):
-        """Notes a part that something else may refer to. Returns its number if it is written by itself."""
+    def part(self, o, references, copies):
+        """Notes a part that something else may refer to. Returns its number if it is written by itself.
+        `copies`: the part is copied before a write."""
         walk = self.walk
         if self.constant or o is self.root or references - (id(o) in self.copied) <= _ALONE or id(o) in self.classes:
             return None
         if id(o) in walk.apart:
             if id(o) not in walk.once:
                 walk.once.add(id(o))
-            elif not self.copies:
+            elif not copies:
                 walk.again.add(id(o))
         if id(o) in walk.apart or id(o) in walk.seen or id(o) in walk.known:
             self.kids.append(o)
             return len(self.kids) - 1
-        if id(o) in walk.parts and not self.copies:
+        if id(o) in walk.parts and not copies:
             walk.twice.add(id(o))
         if id(o) in walk.views:
             walk.fail(_SHARED)
@@ -452,6 +455,7 @@ _SURE = frozenset(("DataFrame", "Series"))
 
 def pick(walk, o, t):
     """The kind of an object of a package, or None if it is treated as any other object."""
+    t = proper(t)
     top = top_of(t)
     if top not in PACKAGES and top not in DRAWINGS and top != "logging":
         return None

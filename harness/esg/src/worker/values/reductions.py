@@ -35,6 +35,11 @@ def reductions(cls, reduce):
     return {**copyreg.dispatch_table, **_reductions}
 
 
+def planted(o):
+    """What makes a tree of points again: in what it says of itself there are addresses."""
+    return type(o), (o.data, o.leafsize, True, False, True, o.boxsize)
+
+
 def laid_out(o):
     """What makes an array again, as if its cells were next to each other: else it is another one that is
     restored."""

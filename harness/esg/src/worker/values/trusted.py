@@ -1,9 +1,10 @@
 """Classes of packages: which are trusted to pickle their objects, and what is known of them."""
 import sys
+from functools import cached_property
 
 from _harness.values.arrays import is_ufunc
-from _harness.values.reductions import without
-from _harness.values.shapes import MRO
+from _harness.values.reductions import planted, without
+from _harness.values.shapes import MAPPING, MRO
 
 _modules = sys.modules
 _MODULE = type.__dict__["__module__"].__get__
@@ -23,7 +24,7 @@ _CONSTANT = frozenset(
     ("pandas._libs.missing", "C_NAType"), ("pandas._libs.tslibs.offsets", "BaseOffset"),
     ("pandas.core.indexes.base", "Index"), ("pandas.core.dtypes.base", "ExtensionDtype"),
     ("pandas.api.extensions", "ExtensionDtype"), ("pandas._libs.interval", "Interval"),
-    ("sympy.core.basic", "Basic"),
+    ("sympy.core.basic", "Basic"), ("sympy.core.function", "UndefinedFunction"),
 ))
 
 # Distributions: programs set the generator of those that a package holds, so each is a value.
@@ -38,7 +39,13 @@ def top_of(cls):
     return module.partition(".")[0] if type(module) is str else None
 
 
+def proper(cls):
+    """The class by which objects are known: of an undefined function of sympy, which is a class, its base."""
+    return MRO(cls)[1] if type(cls) is not type and is_constant(type(cls)) else cls
+
+
 def _is_package(walk, kind):
+    kind = proper(kind)
     return top_of(kind) in PACKAGES and walk.world.names.of(kind) is not None
 
 
@@ -69,20 +76,31 @@ def copies_on_write(cls):
 
 
 def _reduced(cls):
-    """How to reduce objects without attributes that are no content. None for most classes."""
+    """How to reduce objects that say of themselves what is no content. None for most classes."""
+    bases = [(_MODULE(base), _NAME(base)) for base in MRO(cls)]
+    if ("scipy.spatial._ckdtree", "cKDTree") in bases:
+        return planted
+    # What was computed from the other attributes.
+    names = {name for base in MRO(cls) for name, held in MAPPING(base).items() if type(held) is cached_property}
     if top_of(cls) == "pandas":
-        # What its arrays have computed.
-        return without(frozenset(("_cache",)))
-    if ("sklearn.feature_extraction.text", "_VectorizerMixin") in [(_MODULE(base), _NAME(base)) for base in MRO(cls)]:
+        names.add("_cache")
+    if ("networkx.classes.graph", "Graph") in bases:
+        names.add("__networkx_cache__")
+    if ("sklearn.feature_extraction.text", "_VectorizerMixin") in bases:
         # The address of the words that it has checked.
-        return without(frozenset(("_stop_words_id",)))
-    return None
+        names.add("_stop_words_id")
+    return without(frozenset(names)) if names else None
+
+
+def is_frame(cls):
+    """Whether it is a class of frames or of their columns."""
+    return ("pandas.core.generic", "NDFrame") in [(_MODULE(base), _NAME(base)) for base in MRO(cls)]
 
 
 class Sort:
     """How the pickler treats the objects of a class."""
 
-    __slots__ = ("cls", "package", "program", "ufunc", "constant", "held", "dtype", "aside", "reduced", "copies",
+    __slots__ = ("cls", "package", "program", "ufunc", "constant", "held", "frame", "dtype", "aside", "reduced", "copies",
                  "mapping", "masked")
 
     def __init__(self, walk, cls):
@@ -91,7 +109,7 @@ class Sort:
         if not self.package:
             self.program = walk.world.names.program(_MODULE(cls))
             return
-        self.held = may_be_held(cls)
+        self.held, self.frame = may_be_held(cls), is_frame(cls)
         self.ufunc, self.constant, self.copies = is_ufunc(cls), is_constant(cls), copies_on_write(cls)
         self.dtype = any((_MODULE(base), _NAME(base)) == ("numpy", "dtype") for base in MRO(cls))
         self.mapping = issubclass(cls, dict)

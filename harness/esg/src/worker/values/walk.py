@@ -19,10 +19,10 @@ from _harness.values import library
 from _harness.values import moments
 from _harness.values.codeforms import loads as code_loads
 from _harness.values.funcs import BOUND_BUILTIN, CACHED, CACHED_TYPE, FUNC, Builtin, Function, stateless
-from _harness.values.bynames import Names, module_dict, ours, streams
+from _harness.values.bynames import NAMED, Names, module_dict, ours, streams
 from _harness.values.levels import MANY, Sink, TooLarge, put_atoms, put_level, types_hash_plainly
 from _harness.values.shapes import ATOM_IDS, MAPPING, MRO, TABLE, Unserializable
-from _harness.values.trusted import PACKAGES, top_of
+from _harness.values.trusted import PACKAGES, is_constant, proper, top_of
 
 _modules = sys.modules
 _Module = types.ModuleType
@@ -175,7 +175,7 @@ class Walk:
             if ours(dict.get(o.__globals__, "__name__")):
                 return _OURS
             return self.ref(o) if stateless(self, o) else FUNC
-        if issubclass(t, type):
+        if issubclass(t, type) and not (t is not type and is_constant(t)):
             if id(o) in self.inner:
                 return klass.CLASS
             name = self.world.names.of(o)
@@ -201,6 +201,8 @@ class Walk:
             return CACHED.pick(self, o)
         if id(t) in library.PICKS:
             return library.PICKS[id(t)](self, o)
+        if _NAME(t) in NAMED and (name := self.world.names.of(o)) is not None:
+            return ("g",) + name
         found = field.pick(self, o, t) or moments.late(t)
         if found is not None:
             return found
@@ -334,7 +336,8 @@ class Walk:
             return kind
         if not _FLAGS(t) & 512 or id(t) in library.PICKS or "_member_map_" in MAPPING(t) or issubclass(t, type) or \
                 issubclass(t, _Module) or self.world.names.of(t) is not None or ours(_MODULE(t)) or \
-                top_of(t) in PACKAGES or t is type(self.world.namespace) or t is type(self.world.deleted):
+                _NAME(t) in NAMED or top_of(proper(t)) in PACKAGES or \
+                t is type(self.world.namespace) or t is type(self.world.deleted):
             return None
         return self.world.kind(t)
 

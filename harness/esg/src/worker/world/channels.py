@@ -16,6 +16,7 @@ from _harness.world.handles import unwritten
 from _harness.track.identity import Identity
 from _harness.world.loading import look_again
 from _harness.world.modules import Modules, home, inside_of
+from _harness.world.native import opens
 from _harness.world.packages import Packages
 from _harness.world.paths import Paths
 from _harness.world.process import Process
@@ -148,16 +149,17 @@ class Channels:
                 self._hints(traits, touched)
         finally:
             self.events.running = False
+        tops = {name.partition(".")[0] for name in touched}
         external, outside = self.watch.ended(self.modules.boundary.threads)
-        if outside:
-            # Another process may have read everything.
+        native = opens(tops, traits.names)
+        if outside or native:
+            # Another process, or code that is not Python's, may have read everything.
             self.files.everything()
         listed = self.paths.scanned
         if listed and not _DETAILS.isdisjoint(traits.names):
             for rel in listed:
                 self.files.children(rel)
         file_reads, file_writes = self.files.end()
-        tops = {name.partition(".")[0] for name in touched}
         process_reads, process_writes = self.process.end(tops, traits.names)
         watch = self.watch
         if own is not None:
@@ -189,7 +191,7 @@ class Channels:
             watch.report("the readings to replay do not fit")
         if self.clock.overflow:
             watch.report("more readings of the clock than are kept")
-        world.clock = bool(world.readings) or external
+        world.clock = bool(world.readings) or external or native
         world.dirty = [] if ok else [*world.wrote, *(f"m:{name}" for name in self.modules.changed)]
         world.units = self._units(world.wrote) if ok else []
         self._imported(ok, world)

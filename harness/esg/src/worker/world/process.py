@@ -387,7 +387,7 @@ _setstate = random.setstate
 
 
 def _noting(real, note):
-    def method(self, *args, **named):
+    def method(self, /, *args, **named):
         note()
         return real(self, *args, **named)
 

@@ -91,6 +91,23 @@ def _restore_numpy(state):
     numpy.setbufsize(size)
 
 
+# polars.
+
+
+def _read_polars():
+    return _modules["polars"].Config.state()
+
+
+def _restore_polars(state):
+    # The rest is in environment variables.
+    direct = {name: value for name, value in state.items() if not name.isupper()}
+    _modules["polars"].Config.load(_json().dumps({"environment": {}, "direct": direct}))
+
+
+def _json():
+    return _modules.get("json") or __import__("json")
+
+
 # mpmath.
 
 
@@ -430,6 +447,7 @@ TABLE = [
             ("get_state", "set_state", "get_bit_generator", "_rand", "mtrand"), start=_start_random),
     Ambient("numpy.options", "numpy", _read_numpy, _restore_numpy),
     Ambient("pandas.options", "pandas._config.config", _read_pandas, _restore_pandas),
+    Ambient("polars.config", "polars", _read_polars, _restore_polars),
     Ambient("matplotlib.rcParams", "matplotlib", _read_style, _restore_style, _DRAWS, _PLOTS),
     Ambient("matplotlib.figures", "matplotlib._pylab_helpers", _read_figures, _restore_figures, _DRAWS, _PLOTS,
             _keep_figures),
