@@ -102,6 +102,58 @@ class AmbientTest(unittest.TestCase):
         self.worker.ask("sync", stored, load=[{**unit, "key": "9.1", "blob": [0, len(stored)], "take": take}])
         self.assertEqual(self.run_step(show)["stdout"]["text"], second["stdout"]["text"])
 
+    @unittest.skipUnless(installed("matplotlib"), "matplotlib is not installed")
+    def test_a_registered_colormap_is_restored(self):
+        self.worker = Worker(path=[PLACE])
+        self.addCleanup(self.worker.close)
+        self.run_step("import matplotlib\nfrom matplotlib.colors import ListedColormap")
+        reply = self.run_step("matplotlib.colormaps.register(ListedColormap(['red', 'blue'], name='duo'))")
+        self.assertEqual(reply["wrote"], {"p:ambient/matplotlib.colormaps": "mutated"})
+        [unit] = reply["units"]
+        stored = self.worker.blob[unit["blob"][0]:sum(unit["blob"])]
+        # To use one computes its colors.
+        use = self.run_step("print(matplotlib.colormaps['duo'](0), 'duo' in matplotlib.colormaps)")
+        self.assertNotIn("p:ambient/matplotlib.colormaps", use["wrote"])
+        self.worker.ask("sync", drop=["p:ambient/matplotlib.colormaps"])
+        self.assertEqual(self.run_step("print('duo' in matplotlib.colormaps)")["stdout"]["text"], "False\n")
+        take = ["p:ambient/matplotlib.colormaps"]
+        self.worker.ask("sync", stored, load=[{**unit, "key": "9.1", "blob": [0, len(stored)], "take": take}])
+        again = self.run_step("print(matplotlib.colormaps['duo'](0), 'duo' in matplotlib.colormaps)")
+        self.assertEqual(again["stdout"]["text"], use["stdout"]["text"])
+
+    @unittest.skipUnless(installed("pandas"), "pandas is not installed")
+    def test_a_function_of_the_program_that_is_an_option_is_restored(self):
+        self.worker = Worker(path=[PLACE])
+        self.addCleanup(self.worker.close)
+        self.run_step("import pandas as pd\nsign = '!'\ndef made(digits):\n    return lambda v: f'{v:.{digits}f}{sign}'")
+        reply = self.run_step("pd.set_option('display.float_format', made(2))")
+        self.assertEqual(reply["wrote"], {"p:ambient/pandas.options": "mutated"})
+        [unit] = reply["units"]
+        self.assertIsNone(unit.get("unserializable"))
+        stored = self.worker.blob[unit["blob"][0]:sum(unit["blob"])]
+        show = "print(pd.Series([1.23456]).to_string())"
+        reply = self.run_step(show)
+        self.assertEqual(reply["stdout"]["text"], "0   1.23!\n")
+        # It is the same as before.
+        self.assertNotIn("p:ambient/pandas.options", reply["wrote"])
+        self.worker.ask("sync", drop=["p:ambient/pandas.options"])
+        self.assertEqual(self.run_step(show)["stdout"]["text"], "0    1.23456\n")
+        take = ["p:ambient/pandas.options"]
+        self.worker.ask("sync", stored, load=[{**unit, "key": "9.1", "blob": [0, len(stored)], "take": take}])
+        self.run_step("sign = '?'")
+        self.assertEqual(self.run_step(show)["stdout"]["text"], "0   1.23?\n")
+        # Where it stands in the source makes no difference.
+        self.run_step("\n\n\ndef made(digits):\n    return lambda v: f'{v:.{digits}f}{sign}'")
+        self.assertEqual(self.run_step("pd.set_option('display.float_format', made(2))")["wrote"], {})
+
+    @unittest.skipUnless(installed("pandas"), "pandas is not installed")
+    def test_an_accessor_that_is_registered_is_untracked(self):
+        self.worker = Worker(path=[PLACE])
+        self.addCleanup(self.worker.close)
+        self.run_step("import pandas as pd")
+        reply = self.run_step("@pd.api.extensions.register_series_accessor('x')\nclass X:\n    def __init__(self, held): pass")
+        self.assertEqual([it["what"] for it in reply["untracked"]], ["pandas.api.extensions.register_series_accessor"])
+
     def test_files_that_a_package_opens_by_itself_are_dependencies(self):
         home = tempfile.TemporaryDirectory()
         self.addCleanup(home.cleanup)

@@ -131,6 +131,13 @@ swapped = np.zeros(2, ">f8")
         session.run("own = np.frompyfunc(lambda v: v, 1, 1)")
         self.assertIsNotNone(session.unserializable("own"))
 
+    def test_a_view_with_strides_of_its_own_shares_with_its_array(self):
+        session = Session()
+        session.run("import numpy as np\na = np.arange(6.0)\nw = np.lib.stride_tricks.sliding_window_view(a, 2)\n"
+                    "s = np.lib.stride_tricks.as_strided(a, (2, 3), (24, 8))")
+        self.assertEqual(session.group("w"), ["n:a", "n:s", "n:w"])
+        self.assertEqual(session.run("a[0] = 9").mutated, {"n:a", "n:s", "n:w"})
+
     def test_what_was_computed_of_an_object_is_no_content(self):
         made = types.ModuleType("networkx")
         source = "class Graph:\n    def __init__(self): self.near = {}\n    @cached_property\n    def nodes(self): return View(self.near)"

@@ -22,6 +22,9 @@ def owner_of(o):
     array = ndarray()
     while array is not None and issubclass(type(o), array):
         base = MAPPING(array)["base"].__get__(o)
+        if type(base).__name__ == "DummyArray":
+            # Between a view with strides of its own and its array.
+            base = base.base
         if base is None or not issubclass(type(base), array):
             break
         o = base

@@ -6,11 +6,12 @@ loaded; what the module set while it was loaded is the initial state.
 """
 
 import importlib
+import marshal
 import sys
-from _pickle import Pickler
+from _pickle import Pickler, Unpickler
 from hashlib import sha256
 from io import BytesIO
-from pickle import loads
+from types import CellType, CodeType, FunctionType
 
 from _harness.world.settings import TABLE, Ambient, Unstorable
 
@@ -19,11 +20,32 @@ PREFIX = "ambient/"
 
 
 class _Writer(Pickler):
+    def persistent_id(self, value):
+        """A function of the program, such as one that formats numbers, without the lines of its source."""
+        if type(value) is not FunctionType or value.__globals__ is not vars(_modules["__main__"]):
+            return None
+        cells = [cell.cell_contents for cell in value.__closure__ or ()]
+        return marshal.dumps(_bare(value.__code__), 2), value.__name__, value.__defaults__, value.__kwdefaults__, cells
+
     def reducer_override(self, value):
-        """Classes and functions of the program are no plain data."""
+        """Classes of the program are no plain data."""
         if getattr(value, "__module__", None) == "__main__":
             raise Unstorable("an object of the program")
         return NotImplemented
+
+
+class _Reader(Unpickler):
+    def persistent_load(self, packed):
+        code, name, defaults, named, cells = packed
+        made = FunctionType(marshal.loads(code), vars(_modules["__main__"]), name, defaults, tuple(map(CellType, cells)))
+        made.__kwdefaults__ = named
+        return made
+
+
+def _bare(code):
+    """The code as if it stood nowhere."""
+    inner = tuple([_bare(one) if type(one) is CodeType else one for one in code.co_consts])
+    return code.replace(co_consts=inner, co_firstlineno=1, co_linetable=b"")
 
 
 def encode(state):
@@ -40,7 +62,9 @@ def encode(state):
     return into.getvalue()
 
 
-decode = loads
+def decode(blob):
+    """The state."""
+    return _Reader(BytesIO(blob)).load()
 
 
 def fingerprint(name, blob):

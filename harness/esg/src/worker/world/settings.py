@@ -170,6 +170,24 @@ def _restore_style(state):
     dict.update(_modules["matplotlib"].rcParams, state)
 
 
+def _read_colormaps():
+    """Those that were registered."""
+    held = _modules["matplotlib.cm"]._colormaps
+    found = {name: one for name, one in held._cmaps.items() if name not in held._builtin_cmaps}
+    for one in found.values():
+        # Its first use computes colors.
+        if not getattr(one, "_isinit", True):
+            one._init()
+    return found
+
+
+def _restore_colormaps(state):
+    held = _modules["matplotlib.cm"]._colormaps
+    for name in [name for name in held._cmaps if name not in held._builtin_cmaps]:
+        del held._cmaps[name]
+    held._cmaps.update(state)
+
+
 def _read_figures():
     """pyplot's open figures. Only that there are none can be stored."""
     open_figures = _modules["matplotlib._pylab_helpers"].Gcf.figs
@@ -449,6 +467,7 @@ TABLE = [
     Ambient("pandas.options", "pandas._config.config", _read_pandas, _restore_pandas),
     Ambient("polars.config", "polars", _read_polars, _restore_polars),
     Ambient("matplotlib.rcParams", "matplotlib", _read_style, _restore_style, _DRAWS, _PLOTS),
+    Ambient("matplotlib.colormaps", "matplotlib.cm", _read_colormaps, _restore_colormaps, _DRAWS, _PLOTS),
     Ambient("matplotlib.figures", "matplotlib._pylab_helpers", _read_figures, _restore_figures, _DRAWS, _PLOTS,
             _keep_figures),
     Ambient("sklearn.config", "sklearn._config", _read_sklearn, _restore_sklearn, ("sklearn",),

@@ -84,6 +84,10 @@ _FUNCTIONS = {
     "abc": "update_abstractmethods",
     "re": "purge",
     "numpy": "seterrcall",
+    "pandas.api.extensions": "register_dataframe_accessor register_index_accessor register_series_accessor",
+    "polars.api": "register_dataframe_namespace register_expr_namespace register_lazyframe_namespace "
+    "register_series_namespace",
+    "xarray": "register_dataarray_accessor register_dataset_accessor",
     "linecache": "clearcache checkcache updatecache cache",
 }
 FUNCTIONS = {module: frozenset(names.split()) for module, names in _FUNCTIONS.items()}
