@@ -122,12 +122,35 @@ class AmbientTest(unittest.TestCase):
         self.assertEqual(again["stdout"]["text"], use["stdout"]["text"])
 
     @unittest.skipUnless(installed("pandas"), "pandas is not installed")
+    def test_what_prints_depends_on_how_arrays_and_frames_are_printed(self):
+        self.worker = Worker(path=[PLACE])
+        self.addCleanup(self.worker.close)
+        arrays, frames = "p:ambient/numpy.print", "p:ambient/pandas.display"
+        self.run_step("import numpy as np\nimport pandas as pd\nx = np.arange(3) / 7\nf = pd.DataFrame({'x': x})")
+        for source, used in (
+            ("y = x * 2\ng = f.groupby('x').sum()\nprint(len(g), y.mean())", set()),
+            ("t = str(x)", {arrays}),
+            ("t = f'{f}'", {frames}),
+            ("f.info()", {frames}),
+            ("t = np.array2string(x)", {arrays}),
+            ("d = pd.get_option('display.width')", {frames}),
+            ("with pd.option_context('display.width', 40):\n    pass", {frames}),
+        ):
+            reply = self.run_step(source)
+            self.assertEqual({arrays, frames} & set(reply["reads"]), used, source)
+            self.assertEqual({arrays, frames} & set(reply["wrote"]), set(), source)
+        self.assertIn(arrays, self.run_step("np.set_printoptions(precision=2)")["wrote"])
+        self.assertIn(frames, self.run_step("pd.options.display.precision = 3")["wrote"])
+        self.worker.ask("sync", drop=[arrays, frames])
+        self.assertEqual(self.run_step("print(x[1], x, f)")["stdout"]["text"].count("0.142857"), 3)
+
+    @unittest.skipUnless(installed("pandas"), "pandas is not installed")
     def test_a_function_of_the_program_that_is_an_option_is_restored(self):
         self.worker = Worker(path=[PLACE])
         self.addCleanup(self.worker.close)
         self.run_step("import pandas as pd\nsign = '!'\ndef made(digits):\n    return lambda v: f'{v:.{digits}f}{sign}'")
         reply = self.run_step("pd.set_option('display.float_format', made(2))")
-        self.assertEqual(reply["wrote"], {"p:ambient/pandas.options": "mutated"})
+        self.assertEqual(reply["wrote"], {"p:ambient/pandas.display": "mutated"})
         [unit] = reply["units"]
         self.assertIsNone(unit.get("unserializable"))
         stored = self.worker.blob[unit["blob"][0]:sum(unit["blob"])]
@@ -135,10 +158,10 @@ class AmbientTest(unittest.TestCase):
         reply = self.run_step(show)
         self.assertEqual(reply["stdout"]["text"], "0   1.23!\n")
         # It is the same as before.
-        self.assertNotIn("p:ambient/pandas.options", reply["wrote"])
-        self.worker.ask("sync", drop=["p:ambient/pandas.options"])
+        self.assertNotIn("p:ambient/pandas.display", reply["wrote"])
+        self.worker.ask("sync", drop=["p:ambient/pandas.display"])
         self.assertEqual(self.run_step(show)["stdout"]["text"], "0    1.23456\n")
-        take = ["p:ambient/pandas.options"]
+        take = ["p:ambient/pandas.display"]
         self.worker.ask("sync", stored, load=[{**unit, "key": "9.1", "blob": [0, len(stored)], "take": take}])
         self.run_step("sign = '?'")
         self.assertEqual(self.run_step(show)["stdout"]["text"], "0   1.23?\n")

@@ -21,6 +21,6 @@ pub(in crate::exec) const MODULES: &[(&str, &str)] = modules! {
         "layouts" "levels" "library" "library_state" "moments" "owners" "payloads" "pickles"
         "plain" "reductions" "rows" "settle" "shapes" "standins" "trail" "trusted" "units" "walk";
     "world": "ambient" "boundary" "calm" "channels" "clock" "effects" "events" "files" "handles" "imports" "left" "loading"
-        "modules" "native" "packages" "paths" "process" "scratch" "settings" "submodules" "traits" "tree"
+        "modules" "native" "options" "packages" "paths" "process" "scratch" "settings" "submodules" "traits" "tree"
         "watch";
 };

@@ -13,7 +13,7 @@ from hashlib import sha256
 from io import BytesIO
 from types import CellType, CodeType, FunctionType
 
-from _harness.world.settings import TABLE, Ambient, Unstorable
+from _harness.world.settings import ALL, TABLE, Ambient, Unstorable
 
 _modules = sys.modules
 PREFIX = "ambient/"
@@ -138,8 +138,9 @@ class Ambients:
                 self.active[name] = one
                 if one.start is not None:
                     one.start()
-                if one.observe is not None:
-                    one.observe(self._noting(name))
+                if one.observe is not None and one.observe(self._noting(name)) is False:
+                    # Any step may use it.
+                    one.packages = ALL
                 self.known[name] = self.initial[name] = self._now(name)
 
     def _noting(self, name):

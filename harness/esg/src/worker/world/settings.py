@@ -3,6 +3,7 @@
 import sys
 
 from _harness.values.compat import getrefcount
+from _harness.world import options
 
 _modules = sys.modules
 # Steps depend on it whatever they name.
@@ -75,85 +76,6 @@ def _restore_plain_random(state):
         numpy = _numpy()
         inner = {**inner, "key": numpy.frombuffer(inner["key"], dtype=numpy.uint32).copy()}
     _restore_random({**state, "state": inner})
-
-
-def _read_numpy():
-    numpy = _numpy()
-    return dict(numpy.get_printoptions()), dict(numpy.geterr()), numpy.getbufsize()
-
-
-def _restore_numpy(state):
-    numpy = _numpy()
-    options, errors, size = state
-    legacy = options.pop("legacy", False)
-    numpy.set_printoptions(**options, legacy=legacy)
-    numpy.seterr(**errors)
-    numpy.setbufsize(size)
-
-
-# polars.
-
-
-def _read_polars():
-    return _modules["polars"].Config.state()
-
-
-def _restore_polars(state):
-    # The rest is in environment variables.
-    direct = {name: value for name, value in state.items() if not name.isupper()}
-    _modules["polars"].Config.load(_json().dumps({"environment": {}, "direct": direct}))
-
-
-def _json():
-    return _modules.get("json") or __import__("json")
-
-
-# mpmath.
-
-
-def _contexts():
-    mpmath = _modules["mpmath"]
-    return mpmath.mp, mpmath.iv
-
-
-def _read_precision():
-    mp, iv = _contexts()
-    return mp._dps, list(mp._prec_rounding), mp.trap_complex, mp.pretty, iv._dps, iv._prec[0], iv.pretty
-
-
-def _restore_precision(state):
-    mp, iv = _contexts()
-    dps, (prec, rounding), mp.trap_complex, mp.pretty, inner_dps, inner_prec, iv.pretty = state
-    # Digits say less than bits.
-    mp.prec, iv.prec = prec, inner_prec
-    mp._prec_rounding[1], mp._dps, iv._dps = rounding, dps, inner_dps
-
-
-# pandas.
-
-
-def _pandas_options():
-    return _modules["pandas._config.config"]._global_config
-
-
-def _flat(options, prefix=""):
-    for key, value in options.items():
-        if type(value) is dict:
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield prefix + key, value
-
-
-def _read_pandas():
-    return tuple(_flat(_pandas_options()))
-
-
-def _restore_pandas(state):
-    config = _modules["pandas._config.config"]
-    now = dict(_flat(_pandas_options()))
-    for key, value in state:
-        if now.get(key, state) is not value and now.get(key) != value:
-            config.set_option(key, value)
 
 
 # matplotlib.
@@ -463,9 +385,12 @@ _DRAWS = ("matplotlib", "mpl_toolkits", "seaborn", "pylab")
 TABLE = [
     Ambient("numpy.random", "numpy.random.mtrand", _plain_random, _restore_plain_random, (),
             ("get_state", "set_state", "get_bit_generator", "_rand", "mtrand"), start=_start_random),
-    Ambient("numpy.options", "numpy", _read_numpy, _restore_numpy),
-    Ambient("pandas.options", "pandas._config.config", _read_pandas, _restore_pandas),
-    Ambient("polars.config", "polars", _read_polars, _restore_polars),
+    Ambient("numpy.options", "numpy", options.read_numpy, options.restore_numpy),
+    Ambient("numpy.print", "numpy", options.read_print, options.restore_print, (), observe=options.observe_print),
+    Ambient("pandas.options", "pandas._config.config", options.read_pandas, options.restore_pandas),
+    Ambient("pandas.display", "pandas.core.config_init", options.read_display, options.restore_display, (),
+            observe=options.observe_display),
+    Ambient("polars.config", "polars", options.read_polars, options.restore_polars),
     Ambient("matplotlib.rcParams", "matplotlib", _read_style, _restore_style, _DRAWS, _PLOTS),
     Ambient("matplotlib.colormaps", "matplotlib.cm", _read_colormaps, _restore_colormaps, _DRAWS, _PLOTS),
     Ambient("matplotlib.figures", "matplotlib._pylab_helpers", _read_figures, _restore_figures, _DRAWS, _PLOTS,
@@ -477,7 +402,7 @@ TABLE = [
     Ambient("tempfile.tempdir", "tempfile", _read_temporary, _restore_temporary, (), ("tempdir",),
             observe=_observe_temporary),
     Ambient("decimal", "decimal", _read_decimal, _restore_decimal),
-    Ambient("mpmath", "mpmath", _read_precision, _restore_precision),
+    Ambient("mpmath", "mpmath", options.read_precision, options.restore_precision),
     Ambient("locale", "locale", _read_locale, _restore_locale),
     Ambient("sys.argv", "sys", _read_arguments, _restore_arguments, _PARSERS, ("argv",)),
     Ambient("csv", "_csv", _read_csv, _restore_csv, ("csv", "_csv", "pandas"),
