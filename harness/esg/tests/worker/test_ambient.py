@@ -130,7 +130,7 @@ class AmbientTest(unittest.TestCase):
         for source, used in (
             ("y = x * 2\ng = f.groupby('x').sum()\nprint(len(g), y.mean())", set()),
             ("t = str(x)", {arrays}),
-            ("t = f'{f}'", {frames}),
+            ("t = f'{f}'", {arrays, frames}),
             ("f.info()", {frames}),
             ("t = np.array2string(x)", {arrays}),
             ("d = pd.get_option('display.width')", {frames}),
