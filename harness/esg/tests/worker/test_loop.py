@@ -159,6 +159,11 @@ class TestOutput(Loop):
         self.assertEqual(reply["stdout"]["text"], "a\nb\nc\n\\ud800 ä\nf\nFalse utf-8 True\n")
         self.assertEqual(reply["stderr"]["text"], "e\n")
 
+    def test_a_parser_of_xml_may_have_a_name(self):
+        # The list of open elements has places without an object.
+        self.ok("import xml.etree.ElementTree as E, io\np = E.iterparse(io.StringIO('<a><b/></a>'))\nt = E.TreeBuilder()")
+        self.ok("print(next(p)[1].tag)")
+
     def test_what_is_over_the_limit_is_counted(self):
         reply = self.ok("print('x' * 1500, end='')")
         self.assertEqual((len(reply["stdout"]["text"]), reply["stdout"]["dropped"]), (1000, 500))

@@ -47,6 +47,16 @@ class MomentTest(unittest.TestCase):
             shown = other.ns["shown"]
             self.assertEqual([shown(x) for x in other.ns["xs"]], want)
 
+    def test_a_time_zone_is_the_one_of_its_name(self):
+        session = Session()
+        session.run("from zoneinfo import ZoneInfo\nfrom datetime import datetime\nz = ZoneInfo('UTC')\n"
+                    "d = [datetime(2020, 1, day, tzinfo=z) for day in range(1, 20)]")
+        self.assertEqual([session.unserializable(name) for name in "zd"], [None, None])
+        other = Session()
+        self.assertEqual(other.graph.load(session.items()), [])
+        self.assertEqual(other.ns["d"], session.ns["d"])
+        self.assertIs(other.ns["d"][0].tzinfo, session.ns["z"])
+
     def test_one_that_differs_in_anything_differs(self):
         base = "import datetime, decimal\nd = datetime.datetime(2020, 1, 2, 3)\n"
         found = set()

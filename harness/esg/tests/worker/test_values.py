@@ -77,6 +77,8 @@ KEPT = [
     ("__import__('types').SimpleNamespace(a=[1])", "assert v.a == [1]"),
     ("__import__('array').array('d', [1.5])", "assert v[0] == 1.5"),
     ("__import__('io').StringIO('abc\\ndef')", "assert v.readline() == 'abc\\n'"),
+    ("(lambda f: (f.close(), f))(__import__('io').StringIO('a'))[1]", "assert v.closed"),
+    ("(lambda f: (f.close(), f))(__import__('io').BytesIO(b'a'))[1]", "assert v.closed"),
     ("__import__('io').BytesIO(b'abc')", "assert v.read() == b'abc'"),
     ("bytearray(b'abc')", "v.append(100); assert v == b'abcd'"),
     ("iter([1, 2, 3])", "assert list(v) == [1, 2, 3]"),

@@ -15,6 +15,7 @@ from _harness.values.shapes import MAPPING, MRO, Unserializable, Kind, pairs, pu
 
 _BASE = type.__dict__["__base__"].__get__
 _MODULE = type.__dict__["__module__"].__get__
+_NAME = type.__dict__["__name__"].__get__
 _QUALNAME = type.__dict__["__qualname__"].__get__
 _Getset, _Member = types.GetSetDescriptorType, types.MemberDescriptorType
 _RUNNING = frozenset((
@@ -50,10 +51,25 @@ PAYLOADS = {
     array.array: OfState(array.array, lambda o: (o.typecode, array.array.tobytes(o)),
                          lambda o, head: array.array.frombytes(o, head[1]), lambda head: (head[0],)),
 }
+def _text(cls):
+    """How a buffer of text or bytes stores its part: nothing, once it is closed."""
+    closed = MAPPING(cls)["closed"].__get__ if "closed" in MAPPING(cls) else lambda o: cls.closed.__get__(o)
+
+    def get(o):
+        return () if closed(o) else tuple(cls.__getstate__(o)[:-1])
+
+    def put(o, head):
+        cls.__init__(o)
+        if head:
+            cls.__setstate__(o, head + (None,))
+        else:
+            cls.close(o)
+
+    return OfState(cls, get, put)
+
+
 for _cls in (io.StringIO, io.BytesIO):
-    PAYLOADS[_cls] = OfState(
-        _cls, lambda o, _cls=_cls: tuple(_cls.__getstate__(o)[:-1]),
-        lambda o, head, _cls=_cls: (_cls.__init__(o), _cls.__setstate__(o, head + (None,))))
+    PAYLOADS[_cls] = _text(_cls)
 
 
 def payload_of(base):
@@ -88,7 +104,13 @@ class Instance(Kind):
         head, kids = [], []
         payload, getdict, slots = self.payload, self.getdict, self.slots
         for o in objs:
-            found = list(payload.kids(o))
+            try:
+                found, state = list(payload.kids(o)), payload.head(o)
+            except Exception as why:
+                # It was closed, or let go of what it had.
+                walk.fail(f"type {_MODULE(type(o))}.{_NAME(type(o))}: {type(why).__name__}")
+                walk.opaque = walk.blind = True
+                found, state = [], None
             have, rest = [], 0
             kids += found
             if self.owned is not None:
@@ -103,7 +125,7 @@ class Instance(Kind):
                     have.append(True)
                 except AttributeError:
                     have.append(False)
-            head.append((payload.head(o), len(found), have, rest))
+            head.append((state, len(found), have, rest))
         return head, kids
 
     def make(self, load, head, n):
@@ -194,7 +216,11 @@ def made_plainly(mro):
 
 def referents(walk, o):
     """What an opaque object refers to, for sharing, without the interpreter's machinery."""
-    return [v for v in get_referents(o) if is_content(walk, v)]
+    found = get_referents(o)
+    if (_MODULE(type(o)), _NAME(type(o))) == ("xml.etree.ElementTree", "TreeBuilder"):
+        # A list of it has places without an object, which no code may look at.
+        found = [v for v in found if type(v) is not list]
+    return [v for v in found if is_content(walk, v)]
 
 
 def is_content(walk, v):

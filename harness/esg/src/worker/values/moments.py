@@ -1,4 +1,4 @@
-"""Dates, times, decimals, fractions and UUIDs: written as plain data, many at once.
+"""Dates, times, time zones, decimals, fractions and UUIDs: written as plain data, many at once.
 
 Nothing refers to parts of them, and their identity does not count. A time zone of a class of its own
 is an object like any other.
@@ -81,6 +81,8 @@ _LATE = {(kind.module, kind.name): register(kind) for kind in (
     Late("fractions", "Fraction", lambda o: (o._numerator, o._denominator), lambda cls, part: cls(*part)),
     Late("uuid", "UUID", lambda o: (o.int, o.is_safe.value),
          lambda cls, part: cls(int=part[0], is_safe=_modules["uuid"].SafeUUID(part[1]))),
+    # One from a file has no key.
+    Late("zoneinfo", "ZoneInfo", lambda o: o.key, lambda cls, key: cls(key)),
 )}
 for _cls in (datetime.date, datetime.datetime, datetime.time, datetime.timedelta):
     register(Moment(_cls), _cls)
