@@ -95,6 +95,16 @@ swapped = np.zeros(2, ">f8")
         self.assertEqual(other.ns["x"], (True, True, False))
         self.assertTrue(all(held.dtype is other.ns["np"].dtype(char) for char, held in other.ns["kinds"].items()))
 
+    def test_the_fields_of_restored_records_have_the_dtypes_that_exist_once(self):
+        session, other = self.kept("r = np.zeros(3, dtype=[('a', '<u4'), ('p', '<f4', (2,)), ('t', [('v', '>i2')])])\n"
+                                   "s = np.zeros(2, dtype=np.dtype([('a', 'u1'), ('b', 'f8')], align=True))", "r", "s")
+        for name in "rs":
+            self.assertEqual(other.ns[name].dtype.descr, session.ns[name].dtype.descr)
+        for values in session.ns, other.ns:
+            self.assertIs(values["r"]["a"].dtype, session.ns["np"].dtype("u4"))
+            self.assertIs(values["r"]["p"].dtype, session.ns["np"].dtype("f4"))
+            self.assertIs(values["s"]["b"].dtype, session.ns["np"].dtype(float))
+
     def test_a_change_in_place_is_found(self):
         session = Session()
         session.run("import numpy as np\na = np.zeros(1000)\nb = [a]\nc = np.zeros(3)")

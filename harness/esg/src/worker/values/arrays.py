@@ -50,6 +50,26 @@ def is_builtin(of):
     return MAPPING(_inside("dtype"))["isbuiltin"].__get__(of) == 1
 
 
+def singular(of):
+    """The same dtype, made of those that exist once: in its pickle they are copies, which functions for arrays treat
+    as others."""
+    numpy = _modules["numpy"]
+    if of.metadata is not None or is_builtin(of):
+        return of
+    if of.names is not None:
+        fields = [of.fields[name] for name in of.names]
+        if any(len(field) > 2 for field in fields):
+            return of
+        parts = {"names": of.names, "formats": [singular(field[0]) for field in fields],
+                 "offsets": [field[1] for field in fields], "itemsize": of.itemsize}
+        made = numpy.dtype(parts, align=of.isalignedstruct)
+    elif of.subdtype is not None:
+        made = numpy.dtype((singular(of.subdtype[0]), of.subdtype[1]))
+    else:
+        made = numpy.dtype(of.str)
+    return made if made == of else of
+
+
 def char_of(of):
     """The character by which numpy finds such a dtype."""
     return MAPPING(_inside("dtype"))["char"].__get__(of)

@@ -14,7 +14,7 @@ import sys
 from hashlib import sha256
 from _pickle import Pickler
 
-from _harness.values.arrays import char_of, is_builtin, is_ufunc, ndarray, overlap, owner_of
+from _harness.values.arrays import char_of, is_builtin, is_ufunc, ndarray, overlap, owner_of, singular
 from _harness.values.compat import get_referents, getrefcount
 from _harness.values.drawings import DRAWING
 from _harness.values.reductions import laid_out, masked, packed, plain, reductions, unmasked
@@ -266,7 +266,8 @@ def _typed(found):
     """The dtype."""
     if type(found) is str:
         return (_modules.get("numpy") or __import__("numpy")).dtype(found)
-    return _Reader(io.BytesIO(found)).load()
+    made = _Reader(io.BytesIO(found)).load()
+    return made if made.names is None else singular(made)
 
 
 def restored(data, fixed):
@@ -370,11 +371,10 @@ class Array(Kind):
             else:
                 if type(data) is not bytes or fixed is None:
                     raise Unloadable("too large")
-                made = numpy.frombuffer(bytearray(data), numpy.uint8).view(of).reshape(shape, order=order) \
-                    if data else numpy.empty(shape, of, order)
+                made = numpy.empty(shape, of, order)
                 if data:
-                    # An array that owns its memory.
-                    made = made.copy(order)
+                    # With what is between the fields of records.
+                    made.ravel(order).view(numpy.uint8)[:] = numpy.frombuffer(data, numpy.uint8)
                 made.flags.writeable = writeable
             out.append(made)
         return out

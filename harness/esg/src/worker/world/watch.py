@@ -87,6 +87,9 @@ _FUNCTIONS = {
     "pandas.api.extensions": "register_dataframe_accessor register_index_accessor register_series_accessor",
     "polars.api": "register_dataframe_namespace register_expr_namespace register_lazyframe_namespace "
     "register_series_namespace",
+    "pyarrow": "register_extension_type unregister_extension_type",
+    "pyarrow.compute": "register_aggregate_function register_scalar_function register_tabular_function "
+    "register_vector_function",
     "xarray": "register_dataarray_accessor register_dataset_accessor",
     "linecache": "clearcache checkcache updatecache cache",
 }
