@@ -51,9 +51,11 @@ PAYLOADS = {
     array.array: OfState(array.array, lambda o: (o.typecode, array.array.tobytes(o)),
                          lambda o, head: array.array.frombytes(o, head[1]), lambda head: (head[0],)),
 }
-def _text(cls):
+
+
+def _buffer(cls):
     """How a buffer of text or bytes stores its part: nothing, once it is closed."""
-    closed = MAPPING(cls)["closed"].__get__ if "closed" in MAPPING(cls) else lambda o: cls.closed.__get__(o)
+    closed = MAPPING(cls)["closed"].__get__
 
     def get(o):
         return () if closed(o) else tuple(cls.__getstate__(o)[:-1])
@@ -69,7 +71,7 @@ def _text(cls):
 
 
 for _cls in (io.StringIO, io.BytesIO):
-    PAYLOADS[_cls] = _text(_cls)
+    PAYLOADS[_cls] = _buffer(_cls)
 
 
 def payload_of(base):
@@ -106,7 +108,7 @@ class Instance(Kind):
         for o in objs:
             try:
                 found, state = list(payload.kids(o)), payload.head(o)
-            except Exception as why:
+            except (AttributeError, OSError, ReferenceError, RuntimeError, TypeError, ValueError) as why:
                 # It was closed, or let go of what it had.
                 walk.fail(f"type {_MODULE(type(o))}.{_NAME(type(o))}: {type(why).__name__}")
                 walk.opaque = walk.blind = True
