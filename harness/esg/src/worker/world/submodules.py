@@ -103,7 +103,8 @@ class Submodules:
         """A loaded module is imported, or an attribute was not found in it."""
         if type(name) is not str or name.startswith("_harness."):
             return
-        if name in self.asked and not self._loading and (not self.hidden or name in self._clear):
+        if not self._loading and (not self.hidden or name in self._clear) and \
+                (name in self.asked or not self._brought.get(name, True)):
             return
         frame = caller(2)
         code, at = frame.f_code, frame.f_lasti
@@ -114,6 +115,8 @@ class Submodules:
             self._uncover(name)
             if reads(code):
                 self._note(self.doubted, name)
+            # Where it leaves nothing, it makes no difference who imports it.
+            self.brings(name)
 
     def _listed(self, module, fromlist):
         """`from a import b`, which finds an existing binding, or loads it."""
