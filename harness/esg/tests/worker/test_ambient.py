@@ -49,6 +49,15 @@ class AmbientTest(unittest.TestCase):
         self.assertEqual(reply["ending"], {"kind": "ok"}, reply)
         return reply
 
+    def stored(self, reply, entity):
+        """A function that restores the one channel that a step changed."""
+        self.assertEqual(reply["wrote"], {entity: "mutated"})
+        [unit] = reply["units"]
+        self.assertIsNone(unit.get("unserializable"))
+        blob = self.worker.blob[unit["blob"][0]:sum(unit["blob"])]
+        loaded = [{**unit, "key": "9.1", "blob": [0, len(blob)], "take": [entity]}]
+        return lambda: self.worker.ask("sync", blob, load=loaded)
+
     def test_a_module_that_is_out_of_sight_has_no_state(self):
         self.run_step("import csv, sys\ncsv.field_size_limit(10)")
         for source in ("del sys.modules['_csv']", "csv.field_size_limit(20)"):
@@ -90,16 +99,13 @@ class AmbientTest(unittest.TestCase):
         first = self.run_step(show)["stdout"]["text"]
         # Its functions and constants are as they were, and share nothing.
         reply = self.run_step("mp.dps = 30\niv.prec = 99\nmp.pretty = True")
-        self.assertEqual(reply["wrote"], {"p:ambient/mpmath": "mutated"})
-        [unit] = reply["units"]
-        stored = self.worker.blob[unit["blob"][0]:sum(unit["blob"])]
+        restore = self.stored(reply, "p:ambient/mpmath")
         second = self.run_step(show)
         self.assertIn("p:ambient/mpmath", second["reads"])
         self.assertEqual(second["stdout"]["text"], "3.14159265358979323846264338328 30 99\n")
         self.worker.ask("sync", drop=["p:ambient/mpmath"])
         self.assertEqual(self.run_step(show)["stdout"]["text"], first)
-        take = ["p:ambient/mpmath"]
-        self.worker.ask("sync", stored, load=[{**unit, "key": "9.1", "blob": [0, len(stored)], "take": take}])
+        restore()
         self.assertEqual(self.run_step(show)["stdout"]["text"], second["stdout"]["text"])
 
     @unittest.skipUnless(installed("matplotlib"), "matplotlib is not installed")
@@ -108,16 +114,13 @@ class AmbientTest(unittest.TestCase):
         self.addCleanup(self.worker.close)
         self.run_step("import matplotlib\nfrom matplotlib.colors import ListedColormap")
         reply = self.run_step("matplotlib.colormaps.register(ListedColormap(['red', 'blue'], name='duo'))")
-        self.assertEqual(reply["wrote"], {"p:ambient/matplotlib.colormaps": "mutated"})
-        [unit] = reply["units"]
-        stored = self.worker.blob[unit["blob"][0]:sum(unit["blob"])]
+        restore = self.stored(reply, "p:ambient/matplotlib.colormaps")
         # To use one computes its colors.
         use = self.run_step("print(matplotlib.colormaps['duo'](0), 'duo' in matplotlib.colormaps)")
         self.assertNotIn("p:ambient/matplotlib.colormaps", use["wrote"])
         self.worker.ask("sync", drop=["p:ambient/matplotlib.colormaps"])
         self.assertEqual(self.run_step("print('duo' in matplotlib.colormaps)")["stdout"]["text"], "False\n")
-        take = ["p:ambient/matplotlib.colormaps"]
-        self.worker.ask("sync", stored, load=[{**unit, "key": "9.1", "blob": [0, len(stored)], "take": take}])
+        restore()
         again = self.run_step("print(matplotlib.colormaps['duo'](0), 'duo' in matplotlib.colormaps)")
         self.assertEqual(again["stdout"]["text"], use["stdout"]["text"])
 
@@ -150,10 +153,7 @@ class AmbientTest(unittest.TestCase):
         self.addCleanup(self.worker.close)
         self.run_step("import pandas as pd\nsign = '!'\ndef made(digits):\n    return lambda v: f'{v:.{digits}f}{sign}'")
         reply = self.run_step("pd.set_option('display.float_format', made(2))")
-        self.assertEqual(reply["wrote"], {"p:ambient/pandas.display": "mutated"})
-        [unit] = reply["units"]
-        self.assertIsNone(unit.get("unserializable"))
-        stored = self.worker.blob[unit["blob"][0]:sum(unit["blob"])]
+        restore = self.stored(reply, "p:ambient/pandas.display")
         show = "print(pd.Series([1.23456]).to_string())"
         reply = self.run_step(show)
         self.assertEqual(reply["stdout"]["text"], "0   1.23!\n")
@@ -161,13 +161,32 @@ class AmbientTest(unittest.TestCase):
         self.assertNotIn("p:ambient/pandas.display", reply["wrote"])
         self.worker.ask("sync", drop=["p:ambient/pandas.display"])
         self.assertEqual(self.run_step(show)["stdout"]["text"], "0    1.23456\n")
-        take = ["p:ambient/pandas.display"]
-        self.worker.ask("sync", stored, load=[{**unit, "key": "9.1", "blob": [0, len(stored)], "take": take}])
+        restore()
         self.run_step("sign = '?'")
         self.assertEqual(self.run_step(show)["stdout"]["text"], "0   1.23?\n")
         # Where it stands in the source makes no difference.
         self.run_step("\n\n\ndef made(digits):\n    return lambda v: f'{v:.{digits}f}{sign}'")
         self.assertEqual(self.run_step("pd.set_option('display.float_format', made(2))")["wrote"], {})
+
+    @unittest.skipUnless(installed("sympy"), "sympy is not installed")
+    def test_an_attribute_set_on_what_a_package_holds_is_untracked(self):
+        self.worker = Worker(path=[PLACE])
+        self.addCleanup(self.worker.close)
+        self.run_step("from sympy import ZZ\nfrom mpmath import mp")
+        reply = self.run_step("ZZ.mark = 3\nmp.dps = 20")
+        self.assertEqual([it["what"] for it in reply["untracked"]], ["sympy.polys.domains.integerring.ZZ.mark was replaced"])
+
+    @unittest.skipUnless(installed("numpy"), "numpy is not installed")
+    def test_a_masked_array_is_restored_where_its_module_was_not_loaded(self):
+        self.worker = Worker(path=[PLACE])
+        self.addCleanup(self.worker.close)
+        reply = self.run_step("import numpy\nm = numpy.ma.array([1, 2], mask=[0, 1])\ndel numpy")
+        [unit] = [unit for unit in reply["units"] if unit["members"][0]["entity"] == "n:m"]
+        blob = self.worker.blob[unit["blob"][0]:sum(unit["blob"])]
+        self.worker = Worker(path=[PLACE])
+        self.addCleanup(self.worker.close)
+        self.worker.ask("sync", blob, load=[{**unit, "key": "9.1", "blob": [0, len(blob)], "take": ["n:m"]}])
+        self.assertEqual(self.run_step("print(m)")["stdout"]["text"], "[1 --]\n")
 
     @unittest.skipUnless(installed("pandas"), "pandas is not installed")
     def test_an_accessor_that_is_registered_is_untracked(self):

@@ -89,6 +89,8 @@ def _base(o):
 
 
 def _core():
+    # Numpy loads it when it is looked for.
+    __import__("numpy.ma.core")
     return _modules["numpy.ma.core"]
 
 
