@@ -31,7 +31,8 @@ class Ambient:
         self.keep = keep
         # Sets the state that every worker begins with, where the module takes one from the system.
         self.start = start
-        # Replaces functions of the module by what it is given makes of them: their use counts.
+        # Replaces functions of the module by what it is given makes of them: their use counts. False if this
+        # version of the module does not allow that.
         self.observe = observe
         # What is called before the import of a package, and after it with what that returned: what an import
         # leaves is no state, whatever the program set before. Without, it is none if the program set nothing.
