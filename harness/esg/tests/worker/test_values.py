@@ -38,6 +38,13 @@ DIFFERENT = [
     ("int | str", "str | int"), ("__import__('io').StringIO('a')", "__import__('io').BytesIO(b'a')"),
     ("__import__('itertools').count(1)", "__import__('itertools').count(1, 2)"),
     ("__import__('itertools').count(1)", "__import__('itertools').count(2)"),
+    ("__import__('struct').Struct('<i')", "__import__('struct').Struct('<I')"),
+    ("__import__('operator').itemgetter(0)", "__import__('operator').itemgetter(0, 1)"),
+    ("__import__('operator').attrgetter('a')", "__import__('operator').attrgetter('b')"),
+    ("__import__('operator').methodcaller('f', 1)", "__import__('operator').methodcaller('f', 2)"),
+    *(("__import__('xml.etree.ElementTree').etree.ElementTree.fromstring('<a><b>c</b>d</a>')",
+       f"__import__('xml.etree.ElementTree').etree.ElementTree.fromstring('{other}')")
+      for other in ("<a><b>d</b>d</a>", "<a><b>c</b>e</a>", "<a><b>c</b>d<b/></a>", "<a><b i=\"1\">c</b>d</a>", "<b/>")),
     ("NotImplemented", "..."), ("[].append", "[].extend"), ("{1: 0}.keys()", "{1: 0}.values()"),
 ]
 
@@ -76,6 +83,17 @@ KEPT = [
     ("__import__('functools').partial(int, base=2)", "assert v('11') == 3"),
     ("__import__('types').SimpleNamespace(a=[1])", "assert v.a == [1]"),
     ("__import__('array').array('d', [1.5])", "assert v[0] == 1.5"),
+    ("__import__('struct').Struct('<i')", "assert v.pack(1) == b'\\x01\\0\\0\\0'"),
+    ("__import__('operator').itemgetter(1)", "assert v('ab') == 'b'"),
+    ("__import__('operator').attrgetter('a.b')", "assert v(type('A', (), {'a': type('B', (), {'b': 3})})) == 3"),
+    ("__import__('operator').methodcaller('split', ',')", "assert v('a,b') == ['a', 'b']"),
+    ("(lambda e: (e.fromstring('<a x=\"1\">t<b>u</b>w<b y=\"2\"/></a>'), e.Comment('c')))"
+     "(__import__('xml.etree.ElementTree').etree.ElementTree)",
+     "import xml.etree.ElementTree as e; v[0].append(v[1]); assert e.tostring(v[0]) == "
+     "b'<a x=\"1\">t<b>u</b>w<b y=\"2\" /><!--c--></a>'"),
+    ("(lambda a: (a, a[0], a.attrib))(__import__('xml.etree.ElementTree').etree.ElementTree.fromstring('<a><b/></a>'))",
+     "v[1].text = 'c'; v[2]['i'] = '1'; import xml.etree.ElementTree as e; "
+     "assert e.tostring(v[0]) == b'<a i=\"1\"><b>c</b></a>'"),
     ("__import__('io').StringIO('abc\\ndef')", "assert v.readline() == 'abc\\n'"),
     ("(lambda f: (f.close(), f))(__import__('io').StringIO('a'))[1]", "assert v.closed"),
     ("(lambda f: (f.close(), f))(__import__('io').BytesIO(b'a'))[1]", "assert v.closed"),
@@ -195,10 +213,11 @@ class Blobs(Reloading):
 
     def test_unserializable_values_have_a_reason(self):
         session = Session()
-        session.run("import itertools, threading\ng = (i for i in [1])\nc = itertools.count(0.5)\nl = threading.Lock()\nl.acquire()\n"
+        session.run("import itertools, operator, threading\nk = operator.methodcaller('f', a=1)\ng = (i for i in [1])\n"
+                    "c = itertools.count(0.5)\nl = threading.Lock()\nl.acquire()\n"
                     "m = map(len, [])\ntry:\n    1 / 0\nexcept Exception as e:\n    err = e")
         for name, why in (("g", "generator"), ("c", "type itertools.count"), ("l", "type lock"), ("m", "type map"),
-                          ("err", "a traceback")):
+                          ("err", "a traceback"), ("k", "type operator.methodcaller: ValueError")):
             self.assertEqual(session.unserializable(name), why)
         self.assertFalse(session.member("n:g")["opaque"])
         self.assertTrue(session.member("n:c")["opaque"])

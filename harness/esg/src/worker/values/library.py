@@ -12,7 +12,7 @@ from _harness.values.codeforms import digest
 from _harness.values.compat import TUPLE_GETTER as _getter, get_referents
 from _harness.values.shapes import MAPPING, Unserializable, Kind, Unloadable, cuts, register
 from _harness.values.layouts import referents
-from _harness.values.payloads import OfNamespace, OfReduced, OfState
+from _harness.values.payloads import OfElement, OfNamespace, OfReduced, OfState
 
 _modules = sys.modules
 
@@ -30,6 +30,14 @@ def _pattern(cls, part):
     return _modules["re"].compile(*part)
 
 
+def _call_of(base, o):
+    """The arguments that make a function of `operator` again."""
+    make, given = MAPPING(base)["__reduce__"](o)
+    if make is not type(o):
+        raise ValueError("it has arguments by keyword")
+    return given
+
+
 def payload(base):
     """How a C type of a loaded standard module stores its part, or None. The caller caches it."""
     from _harness.values.layouts import PAYLOADS
@@ -45,6 +53,12 @@ def payload(base):
         found = OfReduced(base, lambda o: (o.pattern, o.flags), _pattern)
     elif name == ("_random", "Random"):
         found = OfState(base, base.getstate, base.setstate)
+    elif name == ("_struct", "Struct"):
+        found = OfReduced(base, lambda o: (o.format,), lambda cls, part: cls(*part))
+    elif name[0] == "operator" and name[1] in ("attrgetter", "itemgetter", "methodcaller"):
+        found = OfReduced(base, lambda o: _call_of(base, o))
+    elif name == ("xml.etree.ElementTree", "Element"):
+        found = OfElement(base)
     elif name == ("types", "SimpleNamespace"):
         found = OfNamespace(base)
     elif name == ("typing", "Generic"):

@@ -2,6 +2,7 @@
 import types
 from collections import OrderedDict
 
+from _harness.values.compat import get_referents
 from _harness.values.shapes import MAPPING, MRO, Unloadable, atomic, frozen_set, refill_set
 
 _Member = types.MemberDescriptorType
@@ -199,6 +200,38 @@ class OfNamespace(Payload):
 
     def new(self, cls, head):
         return self.base.__new__(cls)
+
+
+class OfElement(Payload):
+    """Elements of XML: their fields, and the elements in them. Whether one has a dict of attributes is
+    looked up in what it refers to, as the attribute itself would make the dict."""
+    sure = False
+
+    def __init__(self, base):
+        self.base, held = base, MAPPING(base)
+        self.fields = [held[name] for name in ("tag", "text", "tail")]
+        self.attributes, self.size, self.at = held["attrib"], held["__len__"], held["__getitem__"]
+
+    def _has_attributes(self, o):
+        return any([type(v) is dict for v in get_referents(o)])
+
+    def head(self, o):
+        return self._has_attributes(o)
+
+    def kids(self, o):
+        found = [field.__get__(o) for field in self.fields]
+        if self._has_attributes(o):
+            found.append(self.attributes.__get__(o))
+        return found + [self.at(o, i) for i in range(self.size(o))]
+
+    def new(self, cls, head):
+        return self.base.__new__(cls)
+
+    def fill(self, load, o, head, part):
+        fields = self.fields + [self.attributes] if head else self.fields
+        for field, value in zip(fields, part):
+            field.__set__(o, value)
+        self.base.extend(o, part[len(fields):])
 
 
 class OfReduced(Payload):
