@@ -148,6 +148,34 @@ swapped = np.zeros(2, ">f8")
         self.assertEqual(session.group("w"), ["n:a", "n:s", "n:w"])
         self.assertEqual(session.run("a[0] = 9").mutated, {"n:a", "n:s", "n:w"})
 
+    def test_a_record_shares_with_its_array(self):
+        session, other = self.kept("a = np.zeros(3, [('i', 'i4'), ('x', 'f8')])\nr = a[1]\nx = a['x']", "a", "r", "x")
+        self.assertEqual(session.group("r"), ["n:a", "n:r", "n:x"])
+        self.assertEqual(session.run("r['x'] = 2.5").mutated, {"n:a", "n:r", "n:x"})
+        other.run("r['i'] = 7")
+        self.assertEqual(other.ns["a"].tolist(), [(0, 0.0), (7, 0.0), (0, 0.0)])
+        session, other = self.kept("r = np.zeros(2, [('i', 'i4')])[0]\nc = r.copy()", "r", "c")
+        other.run("r['i'] = 3")
+        self.assertEqual((other.ns["r"]["i"], other.ns["c"]["i"]), (3, 0))
+        session = Session()
+        session.run("import numpy as np\na = np.rec.array([(1, 2.5)], dtype=[('i', 'i4'), ('x', 'f8')])\nr, v = a[0], a[:1]")
+        self.assertEqual(session.group("r"), ["n:a", "n:r", "n:v"])
+        self.assertEqual(session.run("r.i = 3").mutated, {"n:a", "n:r", "n:v"})
+        self.kept("a = np.rec.array([(1, 2.5)], dtype=[('i', 'i4'), ('x', 'f8')])", "a")
+
+    def test_an_array_in_a_buffer_shares_with_it(self):
+        session = Session()
+        session.run("import array\nimport numpy as np\nb = bytearray(8)\nm = memoryview(b)\na = np.frombuffer(b, 'u4')\n"
+                    "p = a[:1]\ns = array.array('i', [1, 2])\nt = np.frombuffer(s, 'i4')")
+        self.assertEqual(session.group("a"), ["n:a", "n:b", "n:m", "n:p"])
+        self.assertEqual(session.run("m[0] = 1", {"n:m"}).mutated, {"n:a", "n:b", "n:m", "n:p"})
+        self.assertEqual(session.group("t"), ["n:s", "n:t"])
+        self.assertIsNotNone(session.unserializable("a"))
+        # Nothing else refers to the memory, or nothing can change it.
+        for source in ("np.frombuffer(bytearray(8), 'u4')", "np.ndarray(2, 'u4', buffer=bytearray(8))",
+                       "np.frombuffer(b'12345678', 'u4')", "np.asarray(memoryview(bytearray(8)))", "pickle.loads(pickle.dumps(np.arange(999), 5))"):
+            self.kept("import pickle\na = " + source, "a")
+
     def test_what_was_computed_of_an_object_is_no_content(self):
         made = types.ModuleType("networkx")
         source = "class Graph:\n    def __init__(self): self.near = {}\n    @cached_property\n    def nodes(self): return View(self.near)"

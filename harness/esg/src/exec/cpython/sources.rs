@@ -17,9 +17,10 @@ pub(in crate::exec) const BOOT: &str = include_str!("../../worker/boot.py");
 pub(in crate::exec) const MODULES: &[(&str, &str)] = modules! {
     "loop": "capture" "endings" "guard" "main" "scalar" "show" "step" "texts" "wire";
     "track": "codes" "identity" "mapping" "monitoring" "names" "reads";
-    "values": "arrays" "bynames" "bytecode" "codeforms" "compat" "drawings" "field" "fingerprints" "funcs" "groups" "joint"
-        "klass" "layouts" "levels" "library" "library_state" "moments" "owners" "payloads" "pickles"
-        "plain" "reductions" "rows" "settle" "shapes" "standins" "trail" "trusted" "units" "walk";
+    "values": "arrays" "bynames" "bytecode" "codeforms" "compat" "drawings" "dtypes" "field"
+        "fingerprints" "funcs" "groups" "joint" "klass" "layouts" "levels" "library" "library_state"
+        "moments" "owners" "payloads" "pickles" "plain" "reductions" "rows" "settle" "shapes"
+        "standins" "trail" "trusted" "units" "views" "walk";
     "world": "ambient" "boundary" "calm" "channels" "clock" "effects" "events" "files" "handles" "imports" "left"
         "loading" "modules" "native" "options" "packages" "paths" "process" "scratch" "settings" "submodules"
         "traits" "tree" "watch";

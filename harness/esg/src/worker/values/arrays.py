@@ -2,6 +2,7 @@
 
 import sys
 
+from _harness.values.compat import get_referents, getrefcount
 from _harness.values.shapes import MAPPING
 
 _modules = sys.modules
@@ -29,6 +30,34 @@ def owner_of(o):
             break
         o = base
     return o
+
+
+def is_record(kind):
+    """Whether it is the class of records of arrays."""
+    return kind is _inside("void") or kind is _inside("record")
+
+
+def is_lent(o):
+    """Whether something else may change an array without numpy: it is in a buffer that something else refers
+    to."""
+    base = MAPPING(ndarray())["base"].__get__(owner_of(o))
+    if type(base) is bytearray or (type(base).__module__, type(base).__name__) in _BUFFERS:
+        return getrefcount(base) > _ALONE
+    if type(base) is not memoryview or not get_referents(base):
+        return False
+    # A buffer is held by an object that all its memory views share.
+    held = get_referents(base)[0]
+    return type(base.obj) is not bytes and (getrefcount(held) > _ALONE or getrefcount(base.obj) >= _ALONE)
+
+
+def _references(held):
+    base = held[0]
+    return getrefcount(base)
+
+
+# Those to an object that only one object refers to, and a function.
+_ALONE = _references([bytearray(1)])
+_BUFFERS = frozenset((("array", "array"), ("mmap", "mmap"), ("torch", "Tensor")))
 
 
 def overlap(one, other):

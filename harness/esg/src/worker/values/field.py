@@ -14,13 +14,16 @@ import sys
 from hashlib import sha256
 from _pickle import Pickler
 
-from _harness.values.arrays import char_of, is_builtin, is_ufunc, ndarray, overlap, owner_of, singular
+from _harness.values import dtypes
+from _harness.values.arrays import char_of, is_builtin, is_lent, is_record, is_ufunc, ndarray, overlap, owner_of
 from _harness.values.compat import get_referents, getrefcount
 from _harness.values.drawings import DRAWING
-from _harness.values.reductions import laid_out, masked, packed, plain, reductions, unmasked
+from _harness.values.dtypes import Foreign
+from _harness.values.reductions import laid_out, masked, packed, reductions, unmasked
 from _harness.values.shapes import ATOM_IDS, MAPPING, Kind, Unloadable, lookup, register
 from _harness.values.trusted import DRAWINGS, PACKAGES, Sort, copies_on_write, is_constant, is_frame, may_be_held, \
     proper, top_of
+from _harness.values.views import LENT, PART, RECORD
 
 _modules = sys.modules
 _MODULE = type.__dict__["__module__"].__get__
@@ -99,7 +102,8 @@ class _Writer(Pickler):
             owner = owner_of(o)
             if owner is not o and not self.constant:
                 # Frames copy before they write to what other frames have, but not before what is beside them.
-                if id(owner) in self.walk.arrays() if self.copies else getrefcount(owner) > _VIEWED:
+                # Views of an object that is a view itself refer to that.
+                if id(owner) in self.walk.arrays() if self.copies else getrefcount(owner) > _VIEWED or o is self.root:
                     self.walk.inside[id(owner)] = self.count
                     if not self.copies:
                         self.view(o, owner)
@@ -205,15 +209,10 @@ def _viewed():
 _VIEWED = _viewed()
 
 
-class _Reader(pickle.Unpickler):
-    """Names nothing of the program."""
+class _Reader(Foreign):
+    """Reads what the writer has written."""
 
     parts: list | tuple = ()
-
-    def find_class(self, module, name):
-        if module == "__main__" or module.startswith("_harness."):
-            raise Unloadable("a stream that names " + module)
-        return super().find_class(module, name)
 
     def persistent_load(self, packed):
         """A function, a dtype, an array of plain objects, an index, or a part that is written by itself."""
@@ -255,19 +254,6 @@ def contents(walk, view, fixed):
         walk.beside += view.nbytes
         return sha256(view).digest(), None
     return bytes(view), fixed
-
-
-def _type(of):
-    """A dtype: the character of one that exists once, as functions for arrays treat an equal one as another."""
-    return char_of(of) if is_builtin(of) else plain(of)
-
-
-def _typed(found):
-    """The dtype."""
-    if type(found) is str:
-        return (_modules.get("numpy") or __import__("numpy")).dtype(found)
-    made = _Reader(io.BytesIO(found)).load()
-    return made if made.names is None else singular(made)
 
 
 def restored(data, fixed):
@@ -359,13 +345,13 @@ class Array(Kind):
                 whole = o if flags.forc else held["copy"](o, order)
                 flat = held["view"](held["ravel"](whole, order), "u1") if whole.nbytes else b""
                 data = contents(walk, memoryview(flat), not flags.writeable)
-            head.append((_type(of), shape, order, flags.writeable, number, data))
+            head.append((dtypes.written(of), shape, order, flags.writeable, number, data))
         return head, kids
 
     def make(self, load, head, n):
         numpy, out = _modules.get("numpy") or __import__("numpy"), []
         for of, shape, order, writeable, _, (data, fixed) in head:
-            of = _typed(of)
+            of = dtypes.read(of)
             if of.hasobject:
                 made = numpy.empty(shape, of, order)
             else:
@@ -392,38 +378,6 @@ class Array(Kind):
             o.flags.writeable = writeable
 
 
-class Part(Kind):
-    """A view of an array: it refers to the array that owns the memory."""
-
-    tag = "nv"
-
-    def split(self, walk, objs):
-        head, kids = [], []
-        held = MAPPING(ndarray())
-        for o in objs:
-            owner = owner_of(o)
-            of, shape, strides, flags = (held[name].__get__(o) for name in ("dtype", "shape", "strides", "flags"))
-            start = held["__array_interface__"].__get__(o)["data"][0] - held["__array_interface__"].__get__(owner)["data"][0]
-            head.append((_type(of), shape, strides, start, flags.writeable))
-            kids.append(owner)
-        return head, kids
-
-    def make(self, load, head, n):
-        """Nothing, until all arrays that own their memory exist."""
-
-    def make_one(self, load, head, kids, extra):
-        (of, shape, strides, start, writeable), (owner,) = head, kids
-        if owner is None:
-            raise Unloadable("a view of an array that cannot be made first")
-        of, array = _typed(of), type(owner)
-        made = array.__new__(array, shape, of, buffer=owner, offset=start, strides=strides)
-        made.flags.writeable = writeable
-        return made
-
-    def fill(self, load, objs, head, kids):
-        """Its cells are those of its owner."""
-
-
 class Logger(Kind):
     """A logger is known by its name."""
 
@@ -446,9 +400,7 @@ class _Class(Field):
 
 register(_Class(True))
 register(_Class(False))
-ARRAY, PART, LOGGER = Array(), Part(), Logger()
-for _kind in (ARRAY, PART, LOGGER):
-    register(_kind)
+ARRAY, LOGGER = register(Array()), register(Logger())
 _known = {}
 _SURE = frozenset(("DataFrame", "Series"))
 
@@ -471,11 +423,15 @@ def pick(walk, o, t):
         if name is not None:
             return ("g", *name)
     if t is ndarray():
+        if is_lent(o):
+            return LENT
         if owner_of(o) is o:
             return ARRAY
         # Pandas gives out views that cannot be written to.
         fixed = not MAPPING(t)["flags"].__get__(o).writeable
         return ARRAY if fixed or type(owner_of(o)) is not t or MAPPING(t)["dtype"].__get__(o).hasobject else PART
+    if is_record(t) and o.base is not None:
+        return RECORD if type(owner_of(o.base)) is ndarray() and not o.dtype.hasobject else LENT
     kind = _known.get(id(t))
     if kind is None or kind.cls is not t:
         constant = is_constant(t)
