@@ -66,7 +66,7 @@ class World:
     def __init__(self):
         self.reads, self.external, self.wrote, self.units = set(), {}, {}, []
         self.dirty, self.untracked, self.readings, self.clock = set(), [], [], False
-        self.modules = set()
+        self.modules, self.held = set(), None
 
 
 class Events:

@@ -58,6 +58,26 @@ class AmbientTest(unittest.TestCase):
         loaded = [{**unit, "key": "9.1", "blob": [0, len(blob)], "take": [entity]}]
         return lambda: self.worker.ask("sync", blob, load=loaded)
 
+    def test_what_a_handler_refers_to_changes_with_what_is_logged(self):
+        self.run_step("import io, logging\nout = io.StringIO()\nkept, apart = [], []")
+        add = ("class Keep(logging.Handler):\n    def __init__(self, into):\n        super().__init__()\n        self.into = into\n"
+               "    def emit(self, record): self.into.append(record.getMessage())\n"
+               "logging.getLogger('a').addHandler(logging.StreamHandler(out))\nlogging.getLogger('a').addHandler(Keep(kept))")
+        reply = self.run_step(add)
+        # Their content is as before. What was stored of them is none of what the handlers have.
+        self.assertEqual({"n:out", "n:kept"} & reply["wrote"].keys(), {"n:out", "n:kept"})
+        self.assertEqual([unit["unserializable"] for unit in reply["units"] if unit["members"][0]["entity"] in ("n:out", "n:kept")],
+                         ["a part of the state of a package"] * 2)
+        reply = self.run_step("logging.getLogger('a.b').warning('first')")
+        self.assertEqual({"n:out", "n:kept", "p:ambient/logging"} - reply["wrote"].keys(), set())
+        self.assertEqual({"n:out", "n:kept", "p:ambient/logging"} - {*reply["reads"]}, set())
+        self.assertNotIn("n:apart", reply["wrote"])
+        self.assertEqual(self.run_step("apart.append(1)")["wrote"], {"n:apart": "mutated"})
+        reply = self.run_step("logging.getLogger('a').handlers.clear()")
+        self.assertEqual([unit.get("unserializable") for unit in reply["units"] if unit["members"][0]["entity"] in ("n:out", "n:kept")],
+                         [None] * 2)
+        self.assertEqual(self.run_step("logging.getLogger('a').debug('second')")["wrote"], {})
+
     def test_a_module_that_is_out_of_sight_has_no_state(self):
         self.run_step("import csv, sys\ncsv.field_size_limit(10)")
         for source in ("del sys.modules['_csv']", "csv.field_size_limit(20)"):

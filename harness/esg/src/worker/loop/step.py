@@ -217,6 +217,10 @@ class Steps:
         read.update(world.modules, world.reads)
         if reads.everything:
             read.add("*")
+        if world.held is not None:
+            held = graph.hold(world.held)
+            read |= {entity for entity in held if entity[0] == "n"}
+            touched |= held - gone
         parts = _Parts()
         # Empty fields are left out, except those that the host requires.
         reply = {"ending": ending, "reads": sorted(read), "wrote": {}, "units": []}

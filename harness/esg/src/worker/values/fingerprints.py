@@ -14,7 +14,7 @@ from _harness.values.walk import TooLarge, Walk
 class Entry:
     """An entity as last seen."""
     __slots__ = ("entity", "value", "ids", "_own", "refs", "unserializable", "opaque", "codes", "loads", "notes",
-                 "unit", "walk", "sign", "blind", "_known", "trail", "inside", "apart")
+                 "unit", "walk", "sign", "blind", "_known", "trail", "inside", "apart", "held")
 
     @property
     def own(self):
@@ -49,7 +49,7 @@ class Entry:
     def alike(self, other):
         """Whether the content is the same, regardless of which objects hold it."""
         return self.own == other.own and len(self.refs) == len(other.refs) and \
-            all(map(is_, self.refs, other.refs)) and not self.blind
+            all(map(is_, self.refs, other.refs)) and not self.blind and self.held is other.held
 
 
 def _parts(held):
@@ -91,7 +91,7 @@ def probe(world, entity, value, known=None, keep=False):
         if found is not None:
             e.walk, e.own = found
             e.ids, e.refs, e.codes, e.notes, e._known, e.inside, e.apart = [], [], [], [], None, (), frozenset()
-            e.unserializable, e.opaque, e.blind, e.loads = None, False, False, None
+            e.unserializable, e.opaque, e.blind, e.loads, e.held = None, False, False, None, False
             return e
     inner = (id(value),) if kind == "t" else ()
     e.walk = walk = Walk(world, inner, extras=True)
@@ -109,7 +109,7 @@ def probe(world, entity, value, known=None, keep=False):
         if walk.twice or walk.apart:
             walk = e.walk = parted(world, inner, walk, lambda again: again.run(roots))
         if follower is not None and follower.same:
-            return known
+            return known if known.held is _is_held(world, known) else probe(world, entity, value, None, keep)
         e.own = walk.own()
     except (TooLarge, MemoryError) as why:
         if follower is not None:
@@ -122,6 +122,9 @@ def probe(world, entity, value, known=None, keep=False):
     if walk.inside:
         # Parts whose identity counts only if something else refers to them.
         e.ids, e._known = [*walk.order, *(o for o in walk.inside if o not in walk.ordinals())], None
+    e.held = _is_held(world, e)
+    if e.held:
+        e.unserializable = e.unserializable or "a part of the state of a package"
     e.loads = walk.loads() if walk.codes else None
     if kind == "t" and type(value) is Function and set(walk.order) <= set(map(id, _own(value))):
         e.sign = sign(value)
@@ -129,6 +132,11 @@ def probe(world, entity, value, known=None, keep=False):
         e.value = None
     e.trail = kept(walk)
     return e
+
+
+def _is_held(world, entry):
+    """Whether state of a package refers to a part of it: another object with this content is not there."""
+    return bool(world.held) and not world.held.isdisjoint(entry.known)
 
 
 def module_root(diff):

@@ -12,7 +12,7 @@ from _harness.values.groups import by_sharing, join_circles
 from _harness.values.bynames import module_dict
 from _harness.values.owners import Owners
 from _harness.values.joint import continued, in_turn
-from _harness.values.fingerprints import module_root, probe, share, unchanged
+from _harness.values.fingerprints import Entry, module_root, probe, share, unchanged
 from _harness.values.shapes import MRO
 from _harness.values.walk import TooLarge, Walk, World
 
@@ -188,6 +188,20 @@ class Standing:
         out.met = {e for e in fresh if e not in self.entries}
         self.regroup(out, fresh, drawn, affected)
         return out
+
+    def hold(self, objects):
+        """What state of packages refers to from now on, such as handlers of logging. Returns the entities that
+        share objects with it, now or before."""
+        e = Entry()
+        e.ids, e._known = [*self.world.held], None
+        walk = Walk(self.world)
+        try:
+            walk.run([tuple(objects)] if objects else [])
+        except (TooLarge, MemoryError):
+            pass
+        self.world.held, self.seen = frozenset(walk.ordinals()), {}
+        e.ids += self.world.held
+        return {entity for unit in self.owners.of(e) for entity in unit.members}
 
     def regroup(self, out, fresh, drawn, affected):
         """Forms the units around the changes again."""

@@ -43,6 +43,7 @@ class World:
         self.names = Names(lambda module: module == "__main__" or modules.is_scratch(module), modules.baseline)
         self.tokens = {}        # id -> entity of an identity object
         self.kinds = {}         # id of a class -> (ancestry, kind, class)
+        self.held = frozenset()     # ids of what the state of packages refers to
         self.deleted = None     # marks a deleted attribute in the result of `Modules.diff`
 
     def module(self, name):

@@ -101,6 +101,9 @@ class Ambients:
         self.known, self.initial = {}, {}
         # What the step used beyond what its code shows.
         self.used = set()
+        # What the state of channels refers to, if the step used one that refers to objects of the program.
+        self.held = None
+        self._restored = False
         # The module of a name, in sight or not.
         self.find = _modules.get
         # By entity: what was before an import.
@@ -175,13 +178,16 @@ class Ambients:
         """`(reads, changed)` of the step, which used these top-level packages and names."""
         self.discover()
         reads, changed = [], []
+        self.held = None
         for name, one in self.active.items():
             uses = name in self.used or one.uses(tops, names)
             # A module that is out of sight, as before the import of a later step, has no state to see.
             if one.module not in _modules:
                 continue
-            if not uses and one.packages:
+            if not uses and one.packages and not (one.holds is not None and self._restored):
                 continue
+            if one.holds is not None and (uses or self._restored):
+                self.held, self._restored = one.holds(), False
             try:
                 now = self._now(name)
             except Exception as failure:
@@ -248,6 +254,7 @@ class Ambients:
             del _modules[module]
 
     def _set(self, name, state):
+        self._restored = self._restored or self.active[name].holds is not None
         if callable(state):
             state()
         elif type(state) is not bytes:

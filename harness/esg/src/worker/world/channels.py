@@ -161,6 +161,7 @@ class Channels:
                 self.files.children(rel)
         file_reads, file_writes = self.files.end()
         process_reads, process_writes = self.process.end(tops, traits.names)
+        world.held = self.process.ambient.held
         watch = self.watch
         if own is not None:
             watch.code(own, traits, values)

@@ -5,7 +5,7 @@ class Effects:
     """What one step did to the channels."""
 
     __slots__ = (
-        "reads", "external", "wrote", "units", "dirty", "untracked", "readings", "clock", "modules"
+        "reads", "external", "wrote", "units", "dirty", "untracked", "readings", "clock", "modules", "held"
     )
 
 
@@ -14,4 +14,5 @@ def nothing():
     effects = Effects()
     effects.reads, effects.external, effects.wrote, effects.units, effects.dirty = (), {}, {}, (), ()
     effects.untracked, effects.readings, effects.clock, effects.modules = (), (), False, frozenset()
+    effects.held = None
     return effects

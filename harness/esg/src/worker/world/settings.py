@@ -25,7 +25,7 @@ class Ambient:
     names = frozenset()
 
     def __init__(self, name, module, read, restore, packages=ALL, names=(), keep=None, start=None,
-                 observe=None, imports=None):
+                 observe=None, imports=None, holds=None):
         self.name, self.module, self.read, self.restore = name, module, read, restore
         # Returns a function that sets state that cannot be written down as it is now.
         self.keep = keep
@@ -37,6 +37,8 @@ class Ambient:
         # What is called before the import of a package, and after it with what that returned: what an import
         # leaves is no state, whatever the program set before. Without, it is none if the program set nothing.
         self.imports = imports
+        # Returns the objects in the state that the program may hold, too: what uses the state may change them.
+        self.holds = holds
         self.packages = packages if packages is ALL else frozenset(packages)
         self.names = frozenset(names)
 
@@ -228,6 +230,18 @@ def _read_logging():
     return logging.root.manager.disable, found
 
 
+def _held_by_logging():
+    """Handlers and filters that only the program can make."""
+    logging, found = _modules["logging"], []
+    for name, one in _loggers(logging):
+        if name in _left and _logger(one) == _left[name]:
+            continue
+        held = one.__dict__
+        found += held["filters"]
+        found += [handler for handler in held["handlers"] if type(_handler(logging, handler)) is Foreign]
+    return found
+
+
 def _filters(held):
     if held["filters"]:
         return (Foreign("a filter of a logger"),)
@@ -399,7 +413,7 @@ TABLE = [
     Ambient("sklearn.config", "sklearn._config", _read_sklearn, _restore_sklearn, ("sklearn",),
             ("set_config", "get_config", "config_context")),
     Ambient("logging", "logging", _read_logging, _restore_logging, ("logging",), keep=_keep_logging,
-            observe=_observe_logging, imports=(_before_import, _after_import)),
+            observe=_observe_logging, imports=(_before_import, _after_import), holds=_held_by_logging),
     Ambient("tempfile.tempdir", "tempfile", _read_temporary, _restore_temporary, (), ("tempdir",),
             observe=_observe_temporary),
     Ambient("decimal", "decimal", _read_decimal, _restore_decimal),
