@@ -235,7 +235,7 @@ class Graph(Standing):
         """Describes everything live from scratch, without blobs and caches. Only what is found as its trail says is
         not written again."""
         twin = Graph(self.namespace, self.modules, self.limits)
-        twin.seq, twin.blobs = "sweep", False
+        twin.seq, twin.blobs, twin.world.held = "sweep", False, self.world.held
         twin.objects, twin.world.tokens = dict(self.objects), dict(self.world.tokens)
         names = ["n:" + n for n in dict.keys(self.namespace) if type(n) is str and n not in MODULE_NAMES]
         start = names + list(self.objects) + [e for e in self.entries if e[0] == "m"]
