@@ -58,6 +58,21 @@ class AmbientTest(unittest.TestCase):
         loaded = [{**unit, "key": "9.1", "blob": [0, len(blob)], "take": [entity]}]
         return lambda: self.worker.ask("sync", blob, load=loaded)
 
+    def test_the_switches_of_logging_are_state(self):
+        self.run_step("import logging, warnings")
+        look = "print(logging.getLevelName(25), logging.getLoggerClass().__name__, warnings.showwarning.__name__)"
+        for change, after in (("logging.addLevelName(25, 'NOTE')", "NOTE Logger showwarning\n"),
+                              ("logging.captureWarnings(True)", "NOTE Logger _showwarning\n")):
+            restore = self.stored(self.run_step(change), "p:ambient/logging")
+            self.worker.ask("sync", drop=["p:ambient/logging"])
+            self.assertEqual(self.run_step(look)["stdout"]["text"], "Level 25 Logger showwarning\n")
+            restore()
+            self.assertEqual(self.run_step(look)["stdout"]["text"], after)
+        reply = self.run_step("class Mine(logging.Logger): pass\nlogging.setLoggerClass(Mine)")
+        self.assertEqual(reply["units"][-1]["unserializable"], "an object of the program")
+        self.worker.ask("sync", drop=["p:ambient/logging"])
+        self.assertEqual(self.run_step(look)["stdout"]["text"], "Level 25 Logger showwarning\n")
+
     def test_what_a_handler_refers_to_changes_with_what_is_logged(self):
         self.run_step("import io, logging\nout = io.StringIO()\nkept, apart = [], []")
         add = ("class Keep(logging.Handler):\n    def __init__(self, into):\n        super().__init__()\n        self.into = into\n"

@@ -200,6 +200,13 @@ class TestAsync(Loop):
 class TestWorst(Loop):
     """Whatever a step does, the reply is valid or missing."""
 
+    def test_what_later_steps_would_find_in_sys_is_listed(self):
+        for source, what in (("sys.stdout = io.StringIO()", "sys.stdout"), ("sys.stdin = io.StringIO('a')", "sys.stdin"),
+                             ("sys.excepthook = print", "sys.excepthook"), ("threading.excepthook = print", "threading.excepthook")):
+            reply = self.ok("import io, sys, threading\n" + source)
+            self.assertEqual([found["what"] for found in reply["untracked"]], [what + " replaced"])
+            self.assertEqual(self.ok("import contextlib, io\nwith contextlib.redirect_stdout(io.StringIO()): print(1)")["untracked"], [])
+
     def test_writes_to_every_descriptor(self):
         self.ok("import os\nfor fd in range(3):\n    try: os.write(fd, b'x' * 100)\n    except OSError: pass")
         self.assertEqual(self.ok("print(1)")["stdout"]["text"], "1\n")

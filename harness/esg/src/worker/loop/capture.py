@@ -76,7 +76,8 @@ class Streams:
         return stdin
 
     def install(self):
-        """Installs them in the process, under both names of each."""
+        """Installs them in the process, under both names of each. Returns the names of those that were
+        others."""
         try:
             stdout, stderr, stdin = self._all
             whole = not (stdout.closed or stderr.closed or stdin.closed)
@@ -85,9 +86,12 @@ class Streams:
             whole = False
         if not whole:
             self._mend()
+        replaced = []
         for name, one in self._names:
             if _sys.get(name) is not one:
                 _sys[name] = one
+                replaced.append(name)
+        return replaced
 
     def _mend(self):
         """Replaces unusable streams."""

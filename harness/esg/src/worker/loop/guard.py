@@ -38,6 +38,8 @@ _SYS = (
     "path_importer_cache unraisablehook __displayhook__ __excepthook__ dont_write_bytecode"
 ).split()
 _LISTS = "meta_path path_hooks".split()
+# What a step sets there would count in later steps of a plain run.
+_SEEN = frozenset("breakpointhook displayhook excepthook unraisablehook".split())
 _MISSING = object()
 
 
@@ -76,18 +78,23 @@ class Guard:
             settrace_of_threads(None)
         if threads.get("_profile_hook", self) is not None:
             setprofile_of_threads(None)
-        threads["excepthook"] = self._hooks
+        reports = []
+        if threads.get("excepthook") is not self._hooks:
+            threads["excepthook"] = self._hooks
+            reports.append({"what": "threading.excepthook replaced", "line": None})
         found = self._vars
         if not _as_before(self._now_sys, found, self._sys_values):
             for name, value in self._sys.items():
                 if found.get(name, _MISSING) is not value:
                     found[name] = value
+                    if name in _SEEN:
+                        reports.append({"what": f"sys.{name} replaced", "line": None})
         for value, items in self._lists:
             if len(value) != len(items) or not all(map(is_, value, items)):
                 value[:] = items
         if getswitchinterval() != self._interval:
             setswitchinterval(self._interval)
-        return self._restore_builtins()
+        return reports + self._restore_builtins()
 
     def builtin(self, name):
         """Whether every program finds the name among the builtins."""

@@ -134,8 +134,9 @@ class Steps:
     def _end(self, seq, ending, reads, took):
         disable()
         self._channels.stop()
-        self._streams.install()
-        untracked = self._guard.restore()
+        # In a plain run later steps would write to what the step has put there.
+        replaced = [{"what": f"sys.{name} replaced", "line": None} for name in self._streams.install() if name[0] != "_"]
+        untracked = replaced + self._guard.restore()
         self._put_back()
         reply, parts, keys = self._reply(seq, ending, reads)
         if untracked:

@@ -216,7 +216,8 @@ def _after_import(before):
 
 
 def _read_logging():
-    """Levels, handlers and switches of the loggers that differ from a new one, and from what imports left."""
+    """Levels, handlers and switches of the loggers that differ from a new one, and from what imports left; and
+    the switches of the module."""
     logging = _modules["logging"]
     found = []
     for name, one in _loggers(logging):
@@ -227,7 +228,21 @@ def _read_logging():
         state = (held["level"], bool(held["disabled"]), bool(held["propagate"]), handlers, _filters(held))
         if state != (0, False, True, [], ()):
             found.append((name, state))
-    return logging.root.manager.disable, found
+    return (logging.root.manager.disable, found, *_logging_switches(logging))
+
+
+def _logging_switches(logging):
+    """The names of levels, the class of new loggers, and whether warnings are logged."""
+    names = dict(logging._levelToName), dict(logging._nameToLevel)
+    return names, logging.getLoggerClass(), logging._warnings_showwarning is not None
+
+
+def _set_logging_switches(logging, names, cls, captures):
+    for table, held in zip((logging._levelToName, logging._nameToLevel), names):
+        table.clear()
+        table.update(held)
+    logging._loggerClass = cls
+    logging.captureWarnings(captures)
 
 
 def _held_by_logging():
@@ -302,8 +317,9 @@ def _referred(handler):
 
 def _restore_logging(state):
     logging = _modules["logging"]
-    disable, found = state
+    disable, found, *switches = state
     logging.root.manager.disable = disable
+    _set_logging_switches(logging, *switches)
     want = dict(found)
     for name, one in _loggers(logging):
         if name in _left and name not in want:
@@ -336,10 +352,11 @@ def _keep_logging():
         (one, one.level, one.disabled, one.propagate, list(one.handlers), list(one.filters))
         for _, one in _loggers(logging)
     ]
-    disable = logging.root.manager.disable
+    disable, switches = logging.root.manager.disable, _logging_switches(logging)
 
     def put_back():
         logging.root.manager.disable = disable
+        _set_logging_switches(logging, *switches)
         for one, one.level, one.disabled, one.propagate, one.handlers[:], one.filters[:] in kept:  # noqa: B007
             pass
         logging.root.manager._clear_cache()
