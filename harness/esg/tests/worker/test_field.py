@@ -176,6 +176,14 @@ swapped = np.zeros(2, ">f8")
                        "np.frombuffer(b'12345678', 'u4')", "np.asarray(memoryview(bytearray(8)))", "pickle.loads(pickle.dumps(np.arange(999), 5))"):
             self.kept("import pickle\na = " + source, "a")
 
+    def test_views_of_an_array_of_another_class_are_not_restored_apart(self):
+        for source in ("np.matrix([[1, 2], [3, 4]])", "np.rec.array([(1, 2.5), (2, 3.5)], dtype=[('i', 'i4'), ('x', 'f8')])"):
+            session = Session()
+            session.run("import numpy as np\na = " + source + "\nb = a[:1]")
+            self.assertEqual(session.group("a"), ["n:a", "n:b"])
+            self.assertIsNotNone(session.unserializable("a"))
+            self.kept("a = " + source + "[:1]", "a")
+
     def test_what_was_computed_of_an_object_is_no_content(self):
         made = types.ModuleType("networkx")
         source = "class Graph:\n    def __init__(self): self.near = {}\n    @cached_property\n    def nodes(self): return View(self.near)"

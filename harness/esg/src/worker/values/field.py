@@ -444,7 +444,6 @@ def pick(walk, o, t):
 
 def mixed(walk):
     """Whether a part is met twice: inside of objects, or inside of one and by itself."""
-    walk.views.clear()
     if walk.parts:
         walk.twice |= walk.parts.keys() & walk.ordinals().keys()
     return bool(walk.twice) or bool(walk.inside) and not walk.inside.keys().isdisjoint(walk.ordinals())
