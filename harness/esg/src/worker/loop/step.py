@@ -218,7 +218,7 @@ class Steps:
         read.update(world.modules, world.reads)
         if reads.everything:
             read.add("*")
-        if world.held is not None:
+        if world.held or world.held is not None and graph.world.held:
             held = graph.hold(world.held)
             read |= {entity for entity in held if entity[0] == "n"}
             touched |= held - gone

@@ -199,7 +199,9 @@ class Standing:
             walk.run([tuple(objects)] if objects else [])
         except (TooLarge, MemoryError):
             pass
-        self.world.held, self.seen = frozenset(walk.ordinals()), {}
+        if self.world.held != walk.ordinals().keys():
+            # What was probed since the step was not compared with these.
+            self.world.held, self.seen = frozenset(walk.ordinals()), {}
         e.ids += self.world.held
         return {entity for unit in self.owners.of(e) for entity in unit.members}
 
