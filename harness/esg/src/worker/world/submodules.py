@@ -35,6 +35,8 @@ _IMPORTS = numbers("IMPORT_NAME")
 # Functions written in C that import what their input names, each time. Others import only for themselves,
 # and some only once.
 _READING = frozenset(("load", "loads", "Unpickler"))
+# How many imports of one loaded module by C code are worth a look at what it leaves.
+_OFTEN = 16
 # Instructions that look up an attribute.
 _LOOKING = numbers("LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM")
 
@@ -53,6 +55,8 @@ class Submodules:
         self._needs = {}
         self._reached = {}
         self._brought = {}
+        # How often C code imported each loaded module.
+        self._met = {}
         # What packages held under the names of submodules before those were loaded.
         self._under = {}
         self._loading = []
@@ -115,8 +119,11 @@ class Submodules:
             self._uncover(name)
             if reads(code):
                 self._note(self.doubted, name)
-            # Where it leaves nothing, it makes no difference who imports it.
-            self.brings(name)
+            # Where it leaves nothing, it makes no difference who imports it. To find that out is worth it where the
+            # code does so often.
+            self._met[name] = self._met.get(name, 0) + 1
+            if self._met[name] == _OFTEN:
+                self.brings(name)
 
     def _listed(self, module, fromlist):
         """`from a import b`, which finds an existing binding, or loads it."""
@@ -172,6 +179,7 @@ class Submodules:
             # What does not reach it is as before.
             self._reached = {at: found for at, found in self._reached.items() if name not in found}
             self._brought.clear()
+            self._met.clear()
             self._children.clear()
             self._offers.clear()
             if not self._loading:
