@@ -88,6 +88,12 @@ class AmbientTest(unittest.TestCase):
         self.assertEqual({"n:out", "n:kept", "p:ambient/logging"} - {*reply["reads"]}, set())
         self.assertNotIn("n:apart", reply["wrote"])
         self.assertEqual(self.run_step("apart.append(1)")["wrote"], {"n:apart": "mutated"})
+        # A step that does not log reads none of that, after a restore either.
+        self.worker.ask("sync", drop=["p:ambient/logging"])
+        reply = self.run_step("apart.append(2)")
+        self.assertEqual((reply["reads"], reply["wrote"]), (["n:apart"], {"n:apart": "mutated"}))
+        self.run_step("logging.getLogger('a').addHandler(logging.StreamHandler(out))\n"
+                      "logging.getLogger('a').addHandler(Keep(kept))")
         reply = self.run_step("logging.getLogger('a').handlers.clear()")
         self.assertEqual([unit.get("unserializable") for unit in reply["units"] if unit["members"][0]["entity"] in ("n:out", "n:kept")],
                          [None] * 2)

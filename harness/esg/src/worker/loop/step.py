@@ -218,10 +218,12 @@ class Steps:
         read.update(world.modules, world.reads)
         if reads.everything:
             read.add("*")
-        if world.held or world.held is not None and graph.world.held:
-            held = graph.hold(world.held)
-            read |= {entity for entity in held if entity[0] == "n"}
-            touched |= held - gone
+        if world.held is not None:
+            objects, used = world.held
+            held = graph.hold(objects) if objects or graph.world.held else _NONE
+            if used:
+                read |= {entity for entity in held if entity[0] == "n"}
+                touched |= held - gone
         parts = _Parts()
         # Empty fields are left out, except those that the host requires.
         reply = {"ending": ending, "reads": sorted(read), "wrote": {}, "units": []}

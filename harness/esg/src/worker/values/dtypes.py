@@ -1,4 +1,4 @@
-"""Types of the cells of arrays as plain data."""
+"""Types of the cells of arrays as plain data, and the unpickler that reads them."""
 import io
 import pickle
 import sys
@@ -10,8 +10,8 @@ from _harness.values.shapes import Unloadable
 _modules = sys.modules
 
 
-class Foreign(pickle.Unpickler):
-    """Names nothing of the program."""
+class Restricted(pickle.Unpickler):
+    """An unpickler for what packages made: it names nothing of the program."""
 
     def find_class(self, module, name):
         if module == "__main__" or module.startswith("_harness."):
@@ -28,5 +28,5 @@ def read(found):
     """The dtype."""
     if type(found) is str:
         return (_modules.get("numpy") or __import__("numpy")).dtype(found)
-    made = Foreign(io.BytesIO(found)).load()
+    made = Restricted(io.BytesIO(found)).load()
     return made if made.names is None else singular(made)

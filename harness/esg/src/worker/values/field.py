@@ -18,7 +18,7 @@ from _harness.values import dtypes
 from _harness.values.arrays import char_of, is_builtin, is_lent, is_record, is_ufunc, ndarray, overlap, owner_of
 from _harness.values.compat import get_referents, getrefcount
 from _harness.values.drawings import DRAWING
-from _harness.values.dtypes import Foreign
+from _harness.values.dtypes import Restricted
 from _harness.values.reductions import laid_out, masked, packed, reductions, unmasked
 from _harness.values.shapes import ATOM_IDS, MAPPING, Kind, Unloadable, lookup, register
 from _harness.values.trusted import DRAWINGS, PACKAGES, Sort, copies_on_write, is_constant, is_frame, may_be_held, \
@@ -209,7 +209,7 @@ def _viewed():
 _VIEWED = _viewed()
 
 
-class _Reader(Foreign):
+class _Reader(Restricted):
     """Reads what the writer has written."""
 
     parts: list | tuple = ()

@@ -101,7 +101,8 @@ class Ambients:
         self.known, self.initial = {}, {}
         # What the step used beyond what its code shows.
         self.used = set()
-        # What the state of channels refers to, if the step used one that refers to objects of the program.
+        # The objects of the program that the state refers to, and whether the step used that. None where they are as
+        # they were.
         self.held = None
         self._restored = False
         # The module of a name, in sight or not.
@@ -184,10 +185,10 @@ class Ambients:
             # A module that is out of sight, as before the import of a later step, has no state to see.
             if one.module not in _modules:
                 continue
-            if not uses and one.packages and not (one.holds is not None and self._restored):
-                continue
             if one.holds is not None and (uses or self._restored):
-                self.held, self._restored = one.holds(), False
+                self.held, self._restored = (one.holds(), uses), False
+            if not uses and one.packages:
+                continue
             try:
                 now = self._now(name)
             except Exception as failure:
