@@ -60,6 +60,45 @@ class PackagesTest(unittest.TestCase):
                 reply = worker.run("exec('import xml.dom.minidom', {}, {})")
                 self.assertIn("p:import/xml.dom.minidom", reply["wrote"])
 
+    def test_levels_that_a_call_of_a_package_sets_are_state(self):
+        library = "import logging\ndef be_quiet(level):\n    logging.getLogger('quiet').setLevel(level)\n"
+        with tempfile.TemporaryDirectory() as home:
+            put(f"{home}/quiet", **{"__init__.py": library})
+            with Worker(path=[home]) as worker:
+                worker.run("import quiet")
+                reply = worker.run("quiet.be_quiet(30)")
+        self.assertIn("p:ambient/logging", reply["wrote"])
+
+    def test_options_of_xarray_are_state(self):
+        options = "OPTIONS = {'keep_attrs': 'default'}\ndef set_options(**named):\n    OPTIONS.update(named)\n"
+        with tempfile.TemporaryDirectory() as home:
+            put(f"{home}/xarray", **{"__init__.py": "from xarray.core.options import set_options\n"})
+            put(f"{home}/xarray/core", **{"__init__.py": "", "options.py": options})
+            with Worker(path=[home]) as worker:
+                worker.run("import xarray")
+                reply = worker.run("xarray.set_options(keep_attrs=True)")
+                self.assertIn("p:ambient/xarray.options", reply["wrote"])
+                self.assertEqual(reply.get("untracked", []), [])
+                reply = worker.run("n = 1")
+        self.assertNotIn("p:ambient/xarray.options", reply["reads"])
+
+    def test_the_thread_that_refreshes_bars_is_the_packages_own(self):
+        monitor = (
+            "import threading\n"
+            "class TMonitor(threading.Thread):\n"
+            "    daemon = True\n"
+            "    def run(self):\n"
+            "        threading.Event().wait()\n"
+        )
+        bars = "from tqdm._monitor import TMonitor\ndef tqdm(rows):\n    TMonitor().start()\n    return rows\n"
+        with tempfile.TemporaryDirectory() as home:
+            put(f"{home}/tqdm", **{"__init__.py": bars, "_monitor.py": monitor})
+            with Worker(path=[home]) as worker:
+                worker.run("from tqdm import tqdm")
+                for _ in range(2):
+                    reply = worker.run("for n in tqdm(range(3)):\n    pass")
+                    self.assertEqual(reply.get("untracked", []), [])
+
     def test_what_the_worker_makes_a_package_load_is_no_part_of_the_state(self):
         kept = (
             "class Kept:\n    def __getstate__(self):\n"

@@ -122,6 +122,55 @@ warnings.filterwarnings("ignore", "of starts")
 """
 
 
+# Settings of packages: what a step calls or stores, and the report.
+SETTINGS = [
+    ("options.set_limit(3)", "options.set_limit changes a package"),
+    ("from options import seed\nseed(1)", "options.seed changes a package"),
+    ("options.Loader.add_constructor(\n    '!x',\n    len,\n)", "options.Loader.add_constructor changes a package"),
+    ("options.book.register(name='a', way=len)", "options.book.register changes a package"),
+    ("for n in range(2):\n    options.set_limit(*[n])", "options.set_limit changes a package"),
+    ("def later():\n    options.set_limit(4)", "options.set_limit changes a package"),
+    ("later()", "options.set_limit changes a package"),
+    ("options.FILTERS['a'] = len", "options.FILTERS was changed"),
+    ("del options.FILTERS['a']", "options.FILTERS was changed"),
+    ("options.book.pages.append(1)", "options.book.pages was changed"),
+    ("options.Loader.table.update(a=1)", "options.Loader.table was changed"),
+    ("import html.entities\nhtml.entities.html5['zz;'] = 'z'", "html.entities.html5 was changed"),
+]
+# Calls that return something, change what they are given, or are not of a package.
+NO_SETTINGS = [
+    "was = options.set_limit(3)",
+    "mine = {}\noptions.set_all(mine, 1)",
+    "options.name_of(1)",
+    "options.settle(1)",
+    "mine['a'] = 1\nmine.update(b=2)",
+    "class Loader(options.Loader): pass",
+    "def set_up():\n    return 1\nset_up()",
+    "options.book.copy().append(1)",
+    "import sys\nsys.path.append('elsewhere')",
+]
+OPTIONS = """
+limit, FILTERS = 1, {}
+def set_limit(to):
+    global limit
+    limit = to
+def seed(with_): pass
+def set_all(them, to):
+    them["to"] = to
+def name_of(it): pass
+def settle(it): pass
+class Loader:
+    table = {}
+    @classmethod
+    def add_constructor(cls, name, way): cls.table = {**cls.table, name: way}
+class Book:
+    def __init__(self): self.pages = []
+    def register(self, name, way): self.pages.append(name)
+    def copy(self): return []
+book = Book()
+"""
+
+
 def write(test, name, source):
     """A module outside of the program's directories."""
     made = tempfile.TemporaryDirectory()
@@ -133,6 +182,25 @@ def write(test, name, source):
 
 class PackagesTest(WorldTest):
     """State inside packages counts as constant, except for channels."""
+
+    def test_settings_of_packages_are_reported(self):
+        write(self, "options.py", OPTIONS)
+        path = f"import sys\nsys.path.append({self.packages!r})"
+        first, *answers = self.session(["python", path], "import options", *(source for source, _ in SETTINGS))[1:]
+        self.assertEqual(first["untracked"], [])
+        for (source, want), answer in zip(SETTINGS, answers):
+            with self.subTest(source):
+                self.assertIsNone(answer["error"])
+                self.assertEqual([found["what"] for found in answer["untracked"]], [want])
+        self.assertEqual(answers[2]["untracked"][0]["line"], 1)
+
+    def test_other_calls_of_packages_are_no_settings(self):
+        write(self, "options.py", OPTIONS)
+        path = f"import sys\nsys.path.append({self.packages!r})"
+        for source, answer in zip(NO_SETTINGS, self.session(["python", path], "import options", *NO_SETTINGS)[2:]):
+            with self.subTest(source):
+                self.assertIsNone(answer["error"])
+                self.assertEqual(answer["untracked"], [])
 
     def test_what_ends_with_the_step_or_has_a_channel_is_tracked(self):
         for source, answer in zip(TRACKED, self.session(*TRACKED)):
@@ -182,7 +250,7 @@ class PackagesTest(WorldTest):
         self.assertEqual(reported[2], ["subprocess.Popen"])
 
     def test_state_inside_packages_is_not_compared(self):
-        for answer in self.session(*(source for source, _ in INSIDE)):
+        for answer in self.session("import calendar\ndays = calendar.mdays", "days.append(1)"):
             self.assertEqual(answer["untracked"], [])
 
     def test_what_an_import_does_is_the_environments(self):

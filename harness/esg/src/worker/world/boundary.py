@@ -24,7 +24,10 @@ _ModuleType = types.ModuleType
 _inside = vars(_ModuleType)["__dict__"].__get__
 _MAPPING = type.__dict__["__dict__"].__get__
 _MODULE = type.__dict__["__module__"].__get__
+_NAME = type.__dict__["__name__"].__get__
 _QUALNAME = type.__dict__["__qualname__"].__get__
+
+_APART = frozenset((("tqdm._monitor", "TMonitor"),))
 
 
 class Boundary:
@@ -114,11 +117,16 @@ def alive(known):
     if threading is None:
         return False
     own = threading.main_thread().ident
-    found = [one for ident, one in threads().items() if ident != own and ident not in known]
+    found = [one for ident, one in threads().items() if ident != own and ident not in known and not _is_apart(one)]
     for one in found:
         # A pool that was shut down without waiting.
         one.join(0.05)
     return any(one.is_alive() for one in found)
+
+
+def _is_apart(thread):
+    """Whether a package keeps the thread for itself: it shows how far the program is, and runs none of it."""
+    return (_MODULE(_type(thread)), _NAME(_type(thread))) in _APART
 
 
 def children():

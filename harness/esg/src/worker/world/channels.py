@@ -167,6 +167,8 @@ class Channels:
             watch.code(own, traits, values)
             for what in self.modules.inside(traits):
                 watch.report(what)
+            if not self.modules.boundary.strict:
+                watch.packages(own, traits, self.modules)
             for line in self.identity.tests(own, traits, reads.names, reads.start, reads.compared):
                 watch.report("identity of an immutable value", line)
         world.external = self._external() if touched or self.files.outside else {}

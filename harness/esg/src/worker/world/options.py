@@ -129,6 +129,23 @@ def _json():
     return _modules.get("json") or __import__("json")
 
 
+# xarray.
+
+
+def _xarray():
+    return _modules["xarray.core.options"].OPTIONS
+
+
+def read_xarray():
+    """How it prints and computes."""
+    return tuple(dict.items(_xarray()))
+
+
+def restore_xarray(state):
+    """Sets it."""
+    dict.update(_xarray(), state)
+
+
 # mpmath.
 
 

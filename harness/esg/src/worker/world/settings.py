@@ -188,9 +188,9 @@ def _loggers(logging):
 
 
 def _observe_logging(noting):
-    """Libraries log too, and whether that shows depends on the levels."""
+    """Libraries log too, and whether that shows depends on the levels. Some set them in a call of the program."""
     logger = _modules["logging"].Logger
-    for name in ("isEnabledFor", "handle", "getEffectiveLevel", "hasHandlers"):
+    for name in "isEnabledFor handle getEffectiveLevel hasHandlers setLevel addHandler removeHandler".split():
         setattr(logger, name, noting(logger.__dict__[name]))
 
 
@@ -423,6 +423,8 @@ TABLE = [
     Ambient("pandas.display", "pandas.core.config_init", options.read_display, options.restore_display, (),
             observe=options.observe_display),
     Ambient("polars.config", "polars", options.read_polars, options.restore_polars),
+    Ambient("xarray.options", "xarray.core.options", options.read_xarray, options.restore_xarray, ("xarray",),
+            ("set_options", "get_options")),
     Ambient("matplotlib.rcParams", "matplotlib", _read_style, _restore_style, _DRAWS, _PLOTS),
     Ambient("matplotlib.colormaps", "matplotlib.cm", _read_colormaps, _restore_colormaps, _DRAWS, _PLOTS),
     Ambient("matplotlib.figures", "matplotlib._pylab_helpers", _read_figures, _restore_figures, _DRAWS, _PLOTS,

@@ -3,6 +3,7 @@
 import types
 
 from _harness.values.bytecode import instructions as _instructions, numbers, operations
+from _harness.world.inside import changes
 
 _CodeType = types.CodeType
 _address = object.__hash__
@@ -24,7 +25,7 @@ WATCHED = _DETAILED | numbers("IS_OP")
 class Traits:
     """What one or several code objects name."""
 
-    __slots__ = ("names", "strings", "words", "imports", "stored", "codes")
+    __slots__ = ("names", "strings", "words", "imports", "stored", "changes", "codes")
 
     def __init__(self):
         self.names = set()
@@ -34,6 +35,8 @@ class Traits:
         self.imports = set()
         # Attributes set or deleted on anything but a method's own instance.
         self.stored = set()
+        # With its code, what may change a package.
+        self.changes = []
         # Every code object, including nested ones.
         self.codes = []
 
@@ -43,6 +46,7 @@ class Traits:
         self.words |= other.words
         self.imports |= other.imports
         self.stored |= other.stored
+        self.changes += other.changes
         self.codes += other.codes
 
     @property
@@ -89,6 +93,7 @@ class Reader:
             self._constant(constant, found)
         if not _DETAILED.isdisjoint(operations(code)):
             _details(code, found)
+        found.changes += [(code, change) for change in changes(code)]
         # Holding the code keeps its address from being reused.
         self._memo[key] = code, found
         return found

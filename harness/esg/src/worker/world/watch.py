@@ -14,6 +14,7 @@ from collections.abc import Sized
 from _harness.values.compat import start_threads_by
 from _harness.values import standins
 from _harness.world.boundary import alive, children, sockets
+from _harness.world.inside import settings
 from _harness.world.traits import line_of, uses
 
 _type = type
@@ -84,7 +85,13 @@ _FUNCTIONS = {
     "abc": "update_abstractmethods",
     "re": "purge",
     "numpy": "seterrcall",
+    "numpy.ma.masked_print_option": "set_display enable",
     "pandas.api.extensions": "register_dataframe_accessor register_index_accessor register_series_accessor",
+    "polars": "set_random_seed enable_string_cache disable_string_cache",
+    "lxml.etree": "FunctionNamespace",
+    "matplotlib.colors": "get_named_colors_mapping",
+    "matplotlib.scale": "register_scale",
+    "matplotlib.projections": "register_projection",
     "polars.api": "register_dataframe_namespace register_expr_namespace register_lazyframe_namespace "
     "register_series_namespace",
     "pyarrow": "register_extension_type unregister_extension_type",
@@ -285,6 +292,11 @@ class Watch:
                 home = "os" if home == "posix" else home
                 if name in FUNCTIONS.get(home, ()):
                     self.report(f"{home}.{name}", line_of(code, name))
+
+    def packages(self, code, traits, modules):
+        """Reports what the code changes inside packages."""
+        for what, inner, line in settings(modules, traits):
+            self.report(what, line if inner.co_filename == code.co_filename else None)
 
     def _module(self, code, traits, name):
         """Reports the use of a module, if any."""
