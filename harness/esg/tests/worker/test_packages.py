@@ -82,6 +82,41 @@ class PackagesTest(unittest.TestCase):
                 reply = worker.run("n = 1")
         self.assertNotIn("p:ambient/xarray.options", reply["reads"])
 
+    def test_a_query_is_written_down_once(self):
+        library = (
+            "count = []\n"
+            "class LazyFrame:\n"
+            "    def __init__(self, plan): self.plan = plan\n"
+            "    def __reduce__(self):\n"
+            "        count.append(1)\n"
+            "        return LazyFrame, (self.plan,)\n"
+        )
+        with tempfile.TemporaryDirectory() as home:
+            put(f"{home}/polars", **{"__init__.py": "class Config:\n    state = staticmethod(dict)\n"})
+            put(f"{home}/polars/lazyframe", **{"__init__.py": "", "frame.py": library})
+            with Worker(path=[home]) as worker:
+                worker.run("import polars.lazyframe.frame as frame\nquery = frame.LazyFrame('all')")
+                first = worker.run("print(len(frame.count))")["stdout"]["text"]
+                worker.run("plan = query.plan")
+                again = worker.run("print(len(frame.count))")["stdout"]["text"]
+        self.assertGreater(int(first), 0)
+        self.assertEqual(again, first)
+
+    def test_what_a_model_keeps_of_its_summaries_is_no_content(self):
+        library = (
+            "class Model:\n"
+            "    def __init__(self): self.params = [1.5]\n"
+            "    def summary(self):\n"
+            "        self.diagn = {'condno': 2}\n"
+            "        return self.__dict__.setdefault('_summary_cache', {'text': 'x'})\n"
+        )
+        with tempfile.TemporaryDirectory() as home:
+            put(f"{home}/statsmodels", **{"__init__.py": library})
+            with Worker(path=[home]) as worker:
+                worker.run("import statsmodels\nmodel = statsmodels.Model()")
+                self.assertNotIn("n:model", worker.run("model.summary()")["wrote"])
+                self.assertIn("n:model", worker.run("model.params[0] = 2.5")["wrote"])
+
     def test_the_thread_that_refreshes_bars_is_the_packages_own(self):
         monitor = (
             "import threading\n"

@@ -25,12 +25,19 @@ _CONSTANT = frozenset(
     ("pandas.core.indexes.base", "Index"), ("pandas.core.dtypes.base", "ExtensionDtype"),
     ("pandas.api.extensions", "ExtensionDtype"), ("pandas._libs.interval", "Interval"),
     ("sympy.core.basic", "Basic"), ("sympy.core.function", "UndefinedFunction"),
+    ("polars.lazyframe.frame", "LazyFrame"), ("polars.expr.expr", "Expr"),
 ))
 
 # Distributions: programs set the generator of those that a package holds, so each is a value.
 _SET = frozenset((
     ("scipy.stats._distn_infrastructure", "rv_generic"), ("scipy.stats._multivariate", "multi_rv_generic"),
 ))
+
+# What a model of statsmodels keeps of its summaries and predictions, and memory that it has written nothing to.
+_OF_MODELS = frozenset(
+    "_cache _summary_cache _summary_statistics_cache _nobs_int diagn predict_start predict_end predict_dates "
+    "_tmp_like_exog".split()
+)
 
 
 def top_of(cls):
@@ -55,6 +62,11 @@ def is_constant(cls):
         if (_MODULE(base), _NAME(base)) in _CONSTANT:
             return not _NAME(cls).startswith("Mutable")
     return False
+
+
+def is_query(cls):
+    """Whether an object is a query over frames, which never changes and takes long to write down."""
+    return (_MODULE(cls), _NAME(cls)) == ("polars.lazyframe.frame", "LazyFrame")
 
 
 def may_be_held(cls):
@@ -84,6 +96,8 @@ def _reduced(cls):
     names = {name for base in MRO(cls) for name, held in MAPPING(base).items() if type(held) is cached_property}
     if top_of(cls) == "pandas":
         names.add("_cache")
+    if top_of(cls) == "statsmodels":
+        names.update(_OF_MODELS)
     if ("networkx.classes.graph", "Graph") in bases:
         names.add("__networkx_cache__")
     if ("sklearn.feature_extraction.text", "_VectorizerMixin") in bases:
