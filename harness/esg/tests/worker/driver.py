@@ -46,7 +46,7 @@ class Worker:
     _compiled = b""
 
     def __init__(
-        self, replaced=(), limits=(), flags=("-s", "-P", "-S", "-B"), compiled=None, path=(), **named
+        self, replaced=(), limits=(), flags=("-s", "-P", "-S", "-B"), compiled=None, path=(), python=sys.executable, **named
     ):
         usual = compiled is None and not replaced
         if usual:
@@ -56,7 +56,7 @@ class Worker:
         with open(os.path.join(WORKER, "boot.py"), encoding="utf-8") as opened:
             boot = opened.read()
         self.process = subprocess.Popen(
-            [sys.executable, *flags, "-c", boot],
+            [python, *flags, "-c", boot],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             # Not read. Its closing shows the worker that its host has ended.

@@ -1,9 +1,11 @@
 """Which distribution a module of a package belongs to, and that code of packages costs no tracking."""
 
 import os
+import subprocess
 import sys
 import tempfile
 import unittest
+import venv
 
 from _harness.world import packages
 from driver import Worker, sources
@@ -195,6 +197,32 @@ class PackagesTest(unittest.TestCase):
                 self.assertEqual((reply["untracked"], list(reply["external"])), ([], [f"x:{home}/place/maps.py"]))
                 reply = worker.run("y = len(open('/proc/self/maps').read())")
                 self.assertEqual(len(reply["untracked"]), 1)
+
+    def test_code_that_a_package_compiles_under_a_name_is_its_own(self):
+        library = (
+            "def render(source):\n"
+            "    names = {}\n"
+            "    exec(compile(source, '<template>', 'exec'), names)\n"
+            "    return names['root']\n"
+        )
+        with tempfile.TemporaryDirectory() as home:
+            put(f"{home}/pages", **{"__init__.py": library})
+            with Worker(path=[home]) as worker:
+                code = "def root(x):\\n    return x.__subclasses__()"
+                worker.run(f"import pages\nroot = pages.render('{code}')")
+                self.assertEqual(worker.run("found = len(root(str))").get("untracked", []), [])
+                worker.run(f"names = {{}}\nexec(compile('{code}', '<mine>', 'exec'), names)\nmine = names['root']")
+                reply = worker.run("found = len(mine(str))")
+                self.assertEqual([found["what"] for found in reply["untracked"]], ["__subclasses__"])
+
+    def test_the_prefix_is_that_of_the_virtual_environment(self):
+        with tempfile.TemporaryDirectory() as home:
+            venv.create(home, with_pip=False)
+            asked = "import sys; print(sys.prefix, sys.exec_prefix)"
+            python = os.path.join(home, "bin", "python")
+            plain = subprocess.run([python, "-c", asked], capture_output=True, text=True, check=True).stdout
+            with Worker(python=python) as worker:
+                self.assertEqual(worker.run(asked)["stdout"]["text"], plain)
 
     def test_code_that_a_package_generates_is_its_own(self):
         plot = (

@@ -191,6 +191,33 @@ class Blobs(Reloading):
     def test_a_set_by_address_is_noted(self):
         session = Session()
         self.assertEqual(session.run("class A: pass\ns = {A(), A()}").notes, ["a set ordered by address"])
+
+    def test_a_special_method_is_stored_with_its_object(self):
+        session = Session()
+        session.run("import itertools\nnew_id = itertools.count(3).__next__\nxs = [1]\nlength = xs.__len__\nnew_id()")
+        self.assertEqual(session.group("xs"), ["n:length", "n:xs"])
+        other = Session()
+        other.execute("import itertools")
+        other.graph.load(session.items())
+        self.assertEqual(other.ns["new_id"](), 4)
+        other.ns["xs"].append(2)
+        self.assertEqual(other.ns["length"](), 2)
+        inherited = "class Own(list):\n    def __len__(self): return 9\nown = list.__len__.__get__(Own())"
+        session.run(inherited)
+        self.assertIsNotNone(session.unserializable("own"))
+
+    def test_a_set_of_classes_is_ordered_by_their_names(self):
+        found = []
+        for order in ("int, float, str, A", "A, str, float, int"):
+            session = Session()
+            source = "class A: pass\nkinds, fixed = {%s}, frozenset((%s))" % (order, order)
+            self.assertEqual(session.run(source).notes, [])
+            found.append([session.member(f"n:{name}")["own"] for name in ("kinds", "fixed")])
+        self.assertEqual(*found)
+        other = Session()
+        other.graph.load(session.items())
+        self.assertEqual(other.ns["kinds"], {int, float, str, other.ns["A"]})
+        self.assertEqual(other.ns["fixed"], other.ns["kinds"])
         self.assertEqual(session.run("q = {1, 'a', (2, 3)}", {"n:q"}).notes, [])
 
     def test_registered_classes_of_one_name_differ_by_their_content(self):

@@ -27,6 +27,18 @@ class ClockTest(WorldTest):
         third = self.session(READS)[0]
         self.assertNotEqual(third["out"], first["out"])
 
+    def test_a_signal_to_a_replayed_process_reaches_this_one(self):
+        source = (
+            "import os, signal\nhit = []\nsignal.signal(signal.SIGUSR1, lambda *_: hit.append(1))\n"
+            "os.kill(os.getpid(), signal.SIGUSR1)\nprint(hit)"
+        )
+        first = self.session(source)[0]
+        self.assertEqual(first["out"], "[1]\n")
+        [[kind, _]] = first["readings"]
+        again = self.session(["run", source, [[kind, 1 << 22]]])[0]
+        self.assertIsNone(again["error"])
+        self.assertEqual(again["out"], "[1]\n")
+
     def test_a_list_that_does_not_fit_gives_way_to_the_clock(self):
         answers = self.session(
             ["run", "import time\nx = time.time()\ny = time.monotonic()\nprint(x)", [["time", ["f", "0x1.8p+1"]], ["now", 3]]],

@@ -14,6 +14,16 @@ class ProcessTest(WorldTest):
             for answer in answers
         ]
 
+    def test_a_process_inherits_the_environment_and_the_working_directory(self):
+        sources = (
+            "import subprocess\nsubprocess.run(['true'])",
+            "import os\nos.system('true')",
+            "import os\nwith os.popen('true') as pipe:\n    pipe.read()",
+        )
+        for source, answer in zip(sources, self.good(*sources)):
+            with self.subTest(source):
+                self.assertLessEqual({"p:env", "p:cwd"}, set(answer["reads"]))
+
     def test_random_state_is_read_unless_seeded_first(self):
         answers = self.good(
             "import random\nrandom.seed(7)",

@@ -12,6 +12,7 @@ from os import _exit, getpid
 
 from _harness.loop.capture import Streams
 from _harness.world.channels import Channels
+from _harness.world.packages import enter_environment
 from _harness.loop.endings import clip, type_name
 from _harness.loop.guard import Guard, Lifeline
 from _harness.loop.show import as_json, show
@@ -42,6 +43,7 @@ def start(hello, fds):
     check()
     limits = {**hello["limits"], "strictness": hello.get("strictness"), "ambient": hello.get("ambient") or ()}
     scratch = hello["scratch"]
+    enter_environment()
     sys.path.insert(0, scratch)
     sys.path.extend(hello["baseline"].get("path") or ())
     sys.argv[:] = [""]

@@ -113,6 +113,23 @@ class BoundBuiltin(Kind):
         return out
 
 
+class BoundWrapper(Kind):
+    """`count.__next__`: a special method of a builtin type with its object."""
+    tag, mutable, early = "bw", False, False
+
+    def split(self, walk, objs):
+        return [(o.__name__, o.__qualname__) for o in objs], [o.__self__ for o in objs]
+
+    def build(self, load, head, kids, n):
+        out = []
+        for (name, _), owner in zip(head, kids):
+            found = lookup(type(owner), name)
+            if type(found) is not types.WrapperDescriptorType:
+                raise Unloadable("method " + name)
+            out.append(found.__get__(owner, type(owner)))
+        return out
+
+
 class Property(Kind):
     tag, mutable, early = "p", False, False
     names = "__name__" in property.__dict__
@@ -235,6 +252,7 @@ register(Property(), property)
 register(Wrapped("sm", staticmethod), staticmethod)
 register(Wrapped("cm", classmethod), classmethod)
 register(Partial(), functools.partial)
+register(BoundWrapper(), types.MethodWrapperType)
 CACHED = register(Cached())
 FUNC = register(Func())
 BOUND_BUILTIN = register(BoundBuiltin())

@@ -17,6 +17,7 @@ ATOMS = frozenset((type(None), bool, int, float, str, bytes))
 ATOM_IDS = frozenset(map(id, ATOMS))     # types are known by id: hashing one may run code of its metaclass
 MAPPING = type.__dict__["__dict__"].__get__
 MRO = type.__dict__["__mro__"].__get__
+_MODULE, _QUALNAME = type.__dict__["__module__"].__get__, type.__dict__["__qualname__"].__get__
 _STRINGS = {str, id(str)}   # as types, or as their ids
 _NONE_BY_ADDRESS = sys.version_info < (3, 12)
 _flat = chain.from_iterable
@@ -179,14 +180,18 @@ class Dict(Kind):
 
 
 class Set(Kind):
-    """Iteration order and table size are observable (the size through later order), so both count."""
+    """Iteration order and table size are observable (the size through later order), so both count. Classes
+    are in the order of their addresses, which differs from run to run: those of a set are ordered by
+    their names."""
     tag, sure = "s", False
 
     def split(self, walk, objs):
         kids = list(_flat(objs))
         if not atomic(kids) or (_NONE_BY_ADDRESS and any([k is None for k in kids])):
-            for o in objs:
-                if len(o) > 1 and any(map(by_address, o)):
+            rows = [_by_name(o) for o in objs]
+            kids = list(_flat(rows))
+            for o, row in zip(objs, rows):
+                if row is o and len(o) > 1 and any(map(by_address, o)):
                     walk.note("a set ordered by address")
         return [(len(o), set.__sizeof__(o) if type(o) is set else frozenset.__sizeof__(o)) for o in objs], kids
 
@@ -201,8 +206,20 @@ class Set(Kind):
             refill_set(o, part, size)
 
 
+def _by_name(o):
+    """The members of a set of classes, ordered by their names; any other set."""
+    if len(o) < 2 or not all([issubclass(type(k), type) and by_address(k) for k in o]):
+        return o
+    named = {(str(_MODULE(cls)), _QUALNAME(cls)): cls for cls in o}
+    return [named[name] for name in sorted(named)] if len(named) == len(o) else o
+
+
 def refill_set(o, part, size):
     """Fills a set so that it iterates in the order of `part` and has the same table size."""
+    if _by_name(part) is not part:
+        set.clear(o)
+        set.update(o, part)
+        return
     for way in (part, set(part), part[::-1], set(part[::-1])):
         set.clear(o)
         set.update(o, way)
@@ -220,6 +237,8 @@ class Frozen(Set):
 
 
 def frozen_set(cls, part, size):
+    if _by_name(part) is not part:
+        return frozenset.__new__(cls, part)
     for way in (part, set(part), part[::-1], set(part[::-1])):
         o = frozenset.__new__(cls, way)
         if len(o) == len(part) and all(map(is_, o, part)) and frozenset.__sizeof__(o) == size:

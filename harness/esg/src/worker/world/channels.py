@@ -155,6 +155,8 @@ class Channels:
         if outside or native:
             # Another process, or code that is not Python's, may have read everything.
             self.files.everything()
+        if outside:
+            self.process.inherited()
         listed = self.paths.scanned
         if listed and not _DETAILS.isdisjoint(traits.names):
             for rel in listed:
@@ -260,7 +262,10 @@ class Channels:
     def _is_own(self, code):
         """Whether it is code of the program, not of a library."""
         file = code.co_filename
-        return file.startswith(self.files.scratch) or (file[:1] != "/" and file[:7] != "<frozen")
+        if file[:1] == "<":
+            # Packages compile code under names of their own.
+            return file[:6] == "<step:" or file == "<string>" or file in self.events.compiled
+        return file[:1] != "/" or file.startswith(self.files.scratch)
 
     def _scratch_code(self, traits, values):
         """The traits, including those of functions of scratch modules: these are the program's code,

@@ -49,6 +49,8 @@ class Clock:
         self.loading = ()
         self._depth = 0
         self._next = 0
+        # Identifiers of earlier processes that were replayed as this one's.
+        self.replayed = set()
         self._install()
 
     def begin(self, readings):
@@ -180,6 +182,7 @@ class Clock:
         for name in ("getpid", "getppid", "times", "getloadavg"):
             if hasattr(os, name):
                 put(os, name, self._answer(getattr(os, name), name))
+        self._install_kill(put)
         # `random` bound it at its import, which may have been earlier.
         random._urandom = os.urandom
         real_seed = random.Random.seed
@@ -195,6 +198,15 @@ class Clock:
         seed.__module__ = real_seed.__module__
         random.Random.seed = seed
 
+    def _install_kill(self, put):
+        """A recorded identifier may be another process by now: a signal to it is one to this process."""
+        real, own = os.kill, standins.original(os.getpid)
+
+        def kill(pid, signal, /):
+            return real(own() if type(pid) is int and pid in self.replayed else pid, signal)
+
+        put(os, "kill", kill)
+
     def _answer(self, real, name):
         """A stand-in for a function without arguments that returns numbers."""
 
@@ -204,6 +216,8 @@ class Clock:
                     return real()
                 return os.times_result(self.read(name, lambda: list(real())))
             value = self.read(name, real if name != "getloadavg" else lambda: list(real()))
+            if name == "getpid" and value != real():
+                self.replayed.add(value)
             return tuple(value) if name == "getloadavg" else value
 
         return call

@@ -28,6 +28,9 @@ class Events:
         self.programs = {}
         self._handlers = {}
         self._families = {}
+        # The names under which the program itself compiled code.
+        self.compiled = set()
+        self.listen("compile", self._compiles)
         self._install()
 
     def listen(self, event, handler):
@@ -74,6 +77,10 @@ class Events:
                 self.busy = False
 
         sys.addaudithook(hook)
+
+    def _compiles(self, _event, args):
+        if type(args[1]) is str and args[1][:1] == "<" and self.by_program():
+            self.compiled.add(args[1])
 
     def is_program(self, frame):
         """Whether the frame runs code of the program: a step, a scratch module, an `exec` of those."""

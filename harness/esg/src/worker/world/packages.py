@@ -14,6 +14,14 @@ _COMPUTED = ("/proc/", "/sys/")
 _STEADY = ("/proc/self", "/proc/cpuinfo", "/proc/sys/", "/proc/version", "/proc/filesystems", "/proc/mounts", "/sys/")
 
 
+def enter_environment():
+    """Sets the prefix of the virtual environment that the interpreter belongs to, which `site` does
+    otherwise."""
+    home = os.path.dirname(os.path.dirname(os.path.abspath(sys.executable)))
+    if os.path.isfile(f"{home}/pyvenv.cfg"):
+        sys.prefix = sys.exec_prefix = home
+
+
 class Packages:
     """Classifies files by their location."""
 

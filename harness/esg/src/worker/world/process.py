@@ -75,6 +75,11 @@ class Process:
         if self.events.running:
             self.first.setdefault(name, "replaced")
 
+    def inherited(self):
+        """The step started a process, which began with the environment and the working directory."""
+        for name in ("env", "cwd"):
+            self.first.setdefault(name, "read")
+
     def warned(self, namespace):
         """If code of the step issued a warning, visible or not, the filters were used."""
         if dict.__contains__(namespace, "__warningregistry__"):
