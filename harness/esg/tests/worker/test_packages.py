@@ -6,9 +6,11 @@ import sys
 import tempfile
 import unittest
 import venv
+from unittest import mock
 
 from _harness.world import packages
 from driver import Worker, sources
+from support import Session
 
 
 def put(folder, **files):
@@ -107,9 +109,10 @@ class PackagesTest(unittest.TestCase):
     def test_what_a_model_keeps_of_its_summaries_is_no_content(self):
         library = (
             "class Model:\n"
-            "    def __init__(self): self.params = [1.5]\n"
+            "    _cache = {}\n"
+            "    def __init__(self): self.params, self._cache = [1.5], {}\n"
             "    def summary(self):\n"
-            "        self.diagn = {'condno': 2}\n"
+            "        self.diagn, self._cache['n'] = {'condno': 2}, 1\n"
             "        return self.__dict__.setdefault('_summary_cache', {'text': 'x'})\n"
         )
         with tempfile.TemporaryDirectory() as home:
@@ -118,6 +121,11 @@ class PackagesTest(unittest.TestCase):
                 worker.run("import statsmodels\nmodel = statsmodels.Model()")
                 self.assertNotIn("n:model", worker.run("model.summary()")["wrote"])
                 self.assertIn("n:model", worker.run("model.params[0] = 2.5")["wrote"])
+            with mock.patch.object(sys, "path", [*sys.path, home]):
+                session, other = Session(), Session()
+                session.run("import statsmodels\nmodel = statsmodels.Model()\nmodel.summary()")
+                other.graph.load(session.items())
+            self.assertEqual(vars(other.ns["model"]), {"params": [1.5], "_cache": {}})
 
     def test_the_thread_that_refreshes_bars_is_the_packages_own(self):
         monitor = (

@@ -9,17 +9,23 @@ from _harness.values.shapes import ATOMS as _ATOMS, MAPPING
 _modules = sys.modules
 
 
-def without(names):
-    """A function that says what makes an object again, without these attributes in its dict."""
+def without(names, emptied=frozenset()):
+    """A function that says what makes an object again, without these attributes in its dict, and with these as
+    empty dicts."""
+    def left(held):
+        return {name: {} if name in emptied else value for name, value in held.items() if name not in names}
+
+    touched = names | emptied
+
     def reduce(o):
         reduced = o.__reduce_ex__(5)
         if type(reduced) is not tuple or len(reduced) < 3:
             return reduced
         make, given, state, *rest = reduced
         if type(state) is dict:
-            state = {name: held for name, held in state.items() if name not in names}
-        elif type(state) is tuple and state and type(state[-1]) is dict and not names.isdisjoint(state[-1]):
-            held = {name: held for name, held in state[-1].items() if name not in names}
+            state = left(state)
+        elif type(state) is tuple and state and type(state[-1]) is dict and not touched.isdisjoint(state[-1]):
+            held = left(state[-1])
             state = (*state[:-1], held) if held else state[:-1]
         return make, given, state, *rest
 

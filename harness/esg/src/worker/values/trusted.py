@@ -35,7 +35,7 @@ _SET = frozenset((
 
 # What a model of statsmodels keeps of its summaries and predictions, and memory that it has written nothing to.
 _OF_MODELS = frozenset(
-    "_cache _summary_cache _summary_statistics_cache _nobs_int diagn predict_start predict_end predict_dates "
+    "_summary_cache _summary_statistics_cache _nobs_int diagn predict_start predict_end predict_dates "
     "_tmp_like_exog".split()
 )
 
@@ -97,7 +97,8 @@ def _reduced(cls):
     if top_of(cls) == "pandas":
         names.add("_cache")
     if top_of(cls) == "statsmodels":
-        names.update(_OF_MODELS)
+        # Without a dict of its own, each model would use that of its class.
+        return without(_OF_MODELS.union(names), frozenset(("_cache",)))
     if ("networkx.classes.graph", "Graph") in bases:
         names.add("__networkx_cache__")
     if ("sklearn.feature_extraction.text", "_VectorizerMixin") in bases:
