@@ -25,7 +25,7 @@ use super::error::unsure;
 const LOOKS: Duration = Duration::from_micros(100);
 
 /// The most that work on a fast disk takes: a few times what it takes to wake a thread. A caller that
-/// waits this long in vain has spent a hundredth of what a slow disk takes.
+/// waits this long in vain has spent a small part of what a slow disk takes, and rests the next time.
 const BRIEF: Duration = Duration::from_micros(400);
 
 type Work = Box<dyn FnOnce() + Send>;

@@ -46,7 +46,8 @@ class Worker:
     _compiled = b""
 
     def __init__(
-        self, replaced=(), limits=(), flags=("-s", "-P", "-S", "-B"), compiled=None, path=(), python=sys.executable, **named
+        self, replaced=(), limits=(), flags=("-s", "-P", "-S", "-B"), compiled=None, path=(),
+        python=sys.executable, **named
     ):
         usual = compiled is None and not replaced
         if usual:

@@ -131,6 +131,7 @@ SETTINGS = [
     ("for n in range(2):\n    options.set_limit(*[n])", "options.set_limit changes a package"),
     ("def later():\n    options.set_limit(4)", "options.set_limit changes a package"),
     ("later()", "options.set_limit changes a package"),
+    ("def start(n):\n    options.seed(n)", "options.seed changes a package"),
     ("options.FILTERS['a'] = len", "options.FILTERS was changed"),
     ("del options.FILTERS['a']", "options.FILTERS was changed"),
     ("options.book.pages.append(1)", "options.book.pages was changed"),
@@ -141,6 +142,7 @@ SETTINGS = [
 NO_SETTINGS = [
     "was = options.set_limit(3)",
     "mine = {}\noptions.set_all(mine, 1)",
+    "def fill(them):\n    options.set_all(them, 1)\nfill(mine)",
     "options.name_of(1)",
     "options.settle(1)",
     "mine['a'] = 1\nmine.update(b=2)",

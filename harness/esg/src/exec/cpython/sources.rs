@@ -21,7 +21,7 @@ pub(in crate::exec) const MODULES: &[(&str, &str)] = modules! {
         "fingerprints" "funcs" "groups" "joint" "klass" "layouts" "levels" "library" "library_state"
         "moments" "owners" "payloads" "pickles" "plain" "reductions" "rows" "settle" "shapes"
         "standins" "trail" "trusted" "units" "views" "walk";
-    "world": "ambient" "boundary" "calm" "channels" "clock" "effects" "events" "files" "handles" "imports" "inside" "left"
-        "loading" "modules" "native" "options" "packages" "paths" "process" "scratch" "settings" "submodules"
+    "world": "ambient" "boundary" "calm" "channels" "clock" "effects" "events" "files" "handles" "imports"
+        "inside" "left" "loading" "modules" "native" "options" "packages" "paths" "process" "scratch" "settings" "submodules"
         "traits" "tree" "watch";
 };

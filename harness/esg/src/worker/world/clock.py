@@ -49,12 +49,13 @@ class Clock:
         self.loading = ()
         self._depth = 0
         self._next = 0
-        # Identifiers of earlier processes that were replayed as this one's.
+        # Identifiers of earlier processes that the step was given as this one's.
         self.replayed = set()
         self._install()
 
     def begin(self, readings):
         """Starts a step. `readings`, if given, are replayed."""
+        self.replayed = set()
         self.taken = []
         self.misfit = self.overflow = False
         self._bytes = 0

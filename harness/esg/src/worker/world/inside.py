@@ -29,6 +29,7 @@ _SETS = re.compile(
 )
 _CHANGES = frozenset("append extend insert clear update pop popitem remove discard add setdefault".split())
 _ROOTS = frozenset(("LOAD_NAME", "LOAD_GLOBAL"))
+_LOCALS = ("LOAD_FAST", "LOAD_DEREF")
 _PARTS = frozenset(("LOAD_ATTR", "LOAD_METHOD"))
 # What may follow a dotted name in a longer expression.
 _LONGER = _PARTS | {"BINARY_SUBSCR", "BINARY_SLICE", "BINARY_OP"}
@@ -71,7 +72,7 @@ def _is_call(step):
 
 def _start(step):
     where = step.positions
-    return None if where is None or where.lineno is None else (where.lineno, where.col_offset)
+    return None if where is None or where.col_offset is None else (where.lineno, where.col_offset)
 
 
 def _path(steps, at):
@@ -79,10 +80,12 @@ def _path(steps, at):
     expression is of another form."""
     start = _start(steps[at])
     begins = at - 1
-    # Every part of such a name begins where the expression does.
-    while start is not None and begins >= 0 and not (steps[begins].opname in _ROOTS and _start(steps[begins]) == start):
+    # Every part of such a name begins where the expression does, and none of the expression before that.
+    while start is not None and begins >= 0 and (_start(steps[begins]) or start) >= start:
+        if steps[begins].opname in _ROOTS and _start(steps[begins]) == start:
+            break
         begins -= 1
-    if start is None or begins < 0:
+    else:
         return None
     path, last = [steps[begins].argval], begins + 1
     while last < at and steps[last].opname in _PARTS and _start(steps[last]) == start:
@@ -101,6 +104,9 @@ def _called(steps, at):
     given = first.argval if after < at and first.opname in _ROOTS else None
     if len(path) > 2 and path[-1] in _CHANGES:
         return Change(path[:-1], None, True, _start(steps[at])[0])
+    if first.opname.startswith(_LOCALS) and not path[-1].endswith("seed"):
+        # What a function was given may be what is changed.
+        return None
     return Change(path, given, False, _start(steps[at])[0]) if _SETS.match(path[-1]) else None
 
 
