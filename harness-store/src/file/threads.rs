@@ -203,6 +203,20 @@ mod tests {
         }
     }
 
+    /// Waits until no thread has a clone but the one that looks.
+    async fn until_the_others_have_ended(threads: &Threads) {
+        while Arc::strong_count(&threads.0) > 2 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Ends the thread that looks, which would look for an hour beside the other tests.
+    async fn end_the_look(threads: &Threads) {
+        until_one_looks(threads).await;
+        *threads.0.place() = Place::Empty;
+        threads.0.given.store(true, Ordering::Release);
+    }
+
     #[test]
     fn a_thread_that_looks_for_work_is_given_the_next() {
         let threads = that_look(LONG);
@@ -213,8 +227,8 @@ mod tests {
                 until_one_looks(&threads).await;
                 assert_eq!(here(&threads).await, first);
             }
+            end_the_look(&threads).await;
         });
-        runtime.shutdown_background();
     }
 
     #[test]
@@ -235,12 +249,9 @@ mod tests {
             );
             assert_ne!(both.0.unwrap(), both.1.unwrap());
             until_one_looks(&threads).await;
-            // The one that looks has a clone.
-            while Arc::strong_count(&threads.0) > 2 {
-                tokio::task::yield_now().await;
-            }
+            until_the_others_have_ended(&threads).await;
+            end_the_look(&threads).await;
         });
-        runtime.shutdown_background();
     }
 
     #[test]
@@ -254,8 +265,10 @@ mod tests {
             first
         });
         assert_ne!(of_another.block_on(here(&threads)), first);
+        // Where it ends only after the next work was taken, it is the one that looks.
+        of_another.block_on(until_the_others_have_ended(&threads));
         assert_eq!(of_this.block_on(here(&threads)), first);
-        of_this.shutdown_background();
+        of_this.block_on(end_the_look(&threads));
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
