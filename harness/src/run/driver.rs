@@ -143,6 +143,7 @@ impl<C: Context, S: State> Driver<C, S> {
             // Most attempts are over at once: what they return is folded before the next await.
             let attempted = match lazy(|task| self.enter(&program, task)).await {
                 Entered::Over(attempted) => attempted,
+                Entered::Begun(unfinished) => self.end(&program, unfinished).await,
                 entered => Box::pin(self.complete(&program, entered)).await,
             };
             let concluded = match self.advance(wiring, attempted) {
@@ -255,25 +256,29 @@ impl<C: Context, S: State> Driver<C, S> {
             match entered {
                 Entered::Over(attempted) => return attempted,
                 Entered::MayBeLost if !Box::pin(self.holds()).await => return Attempted::LeaseLost,
-                Entered::MayBeLost => {
-                    entered = lazy(|task| self.enter(program, task)).await;
-                }
                 Entered::Sleeps if !Box::pin(self.sleep_here()).await => {
                     return Attempted::Waits { asks: false };
                 }
-                Entered::Sleeps => {
+                Entered::MayBeLost | Entered::Sleeps => {
                     entered = lazy(|task| self.enter(program, task)).await;
                 }
-                Entered::Begun(unfinished) => {
-                    let place = self.place(None);
-                    let ended = self.attempt_at(&program.graph.wiring, place).end(unfinished).await;
-                    return self.done(&program.steps[place.step], ended);
-                }
+                Entered::Begun(unfinished) => return self.end(program, unfinished).await,
                 Entered::InParts => {
                     return Box::pin(self.in_parts(program, self.place(None))).await;
                 }
             }
         }
+    }
+
+    /// Brings the attempt at a step to its end.
+    async fn end(
+        &mut self,
+        program: &Program<C, S>,
+        unfinished: Box<Unfinished<S::Update>>,
+    ) -> Attempted {
+        let place = self.place(None);
+        let ended = self.attempt_at(&program.graph.wiring, place).end(unfinished).await;
+        self.done(&program.steps[place.step], ended)
     }
 
     /// Makes the attempts that are due at a step that asks or has items.
