@@ -97,8 +97,9 @@ pub use error::EsgError;
 #[cfg(unix)]
 pub use exec::{Ambient, CPython, Interpreter, StartError, Strictness, WorkerProcess};
 pub use exec::{
-    Blob, Caps, Ending, ExecError, Executor, Frame, Isolation, KillHandle, Layer, Limits, Load,
-    Output, Ran, Readable, RunStep, Swept, Sync, Synced, Trust, Unstash, Untracked, Value, Wrote,
+    Blob, Caps, Ending, ExecError, Executor, Frame, Graft, Isolation, KillHandle, Layer, Limits,
+    Load, Output, Ran, Readable, RunStep, Swept, Sync, Synced, Trust, Unstash, Untracked, Value,
+    Wrote,
 };
 #[cfg(feature = "monty")]
 pub use exec::{Monty, MontyAllocator, MontyError, MontyWorker};

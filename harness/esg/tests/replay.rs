@@ -14,6 +14,8 @@ mod edges;
 mod engine;
 #[path = "replay/field.rs"]
 mod field;
+#[path = "replay/graft.rs"]
+mod graft;
 #[path = "replay/local.rs"]
 mod local;
 #[path = "replay/plan.rs"]

@@ -22,7 +22,7 @@ pub struct Limits {
     /// elsewhere only `wall` applies. Default: 60 s.
     pub cpu: Duration,
     /// The address space of the worker in bytes, including the interpreter's own (about 20 MiB).
-    /// Default: 2 GiB.
+    /// Default: 4 GiB: packages like scipy and statsmodels map 2 GiB and use a tenth of it.
     pub address_space: u64,
     /// The largest file a step may write, in bytes. Default: 64 MiB.
     pub file_size: u64,
@@ -52,7 +52,7 @@ impl Default for Limits {
         Self {
             wall: Duration::from_secs(30),
             cpu: Duration::from_secs(60),
-            address_space: 2048 * MIB,
+            address_space: 4096 * MIB,
             file_size: 64 * MIB,
             scratch: 2048 * MIB,
             scratch_files: 100_000,

@@ -31,8 +31,8 @@ pub use monty::{Monty, MontyAllocator, MontyError, MontyWorker};
 pub use start_error::StartError;
 pub use trust::{Isolation, Readable, Trust};
 pub use wire::{
-    Blob, Ending, Frame, Load, Output, Ran, RunStep, Swept, Sync, Synced, Unstash, Untracked,
-    Value, Wrote,
+    Blob, Ending, Frame, Graft, Load, Output, Ran, RunStep, Swept, Sync, Synced, Unstash,
+    Untracked, Value, Wrote,
 };
 
 use std::fmt;
@@ -97,6 +97,16 @@ pub trait Executor: Send + fmt::Debug {
     /// # Errors
     /// If the worker fails to start.
     fn run(&mut self, request: &RunStep<'_>) -> Result<Ran, ExecError>;
+
+    /// Binds what an earlier run of a step bound, without running it. Reports what it changed, as for a step
+    /// that reads nothing; `None`, without effect, if it cannot. Then the step runs. By default it never can.
+    ///
+    /// # Errors
+    /// If the worker fails to start, or breaks down.
+    fn graft(&mut self, request: &Graft<'_>) -> Result<Option<Ran>, ExecError> {
+        let _ = request;
+        Ok(None)
+    }
 
     /// Inspects everything that is live, without relying on what was tracked.
     ///

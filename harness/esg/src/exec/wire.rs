@@ -95,6 +95,20 @@ pub struct RunStep<'a> {
     pub readings: Option<&'a [Json]>,
 }
 
+/// What an earlier run of a step bound, to be bound again without running it.
+///
+/// Only what shares objects with it has changed since. What the step read has not: what the names share with
+/// that is taken from the live values, and the rest from the stored ones.
+#[derive(Clone, Debug)]
+pub struct Graft<'a> {
+    /// A number never used before in this graph. Keys and tokens are derived from it.
+    pub seq: u64,
+    /// The units that the step made, with the names that it bound as those to restore.
+    pub units: &'a [Load],
+    /// The members of these units that it read. They are live, with the content of then.
+    pub onto: &'a [Entity],
+}
+
 /// How a step ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]

@@ -1,6 +1,7 @@
 //! The engine: does what `pass` decides.
 mod ask;
 mod close;
+mod graft;
 mod perform;
 mod probe;
 
@@ -319,6 +320,12 @@ impl Engine {
 
     /// Runs the present step, if what it needs is there.
     fn attempt(&mut self, pass: &mut Pass<'_>, walk: &mut Walk) -> Result<Event, EsgError> {
+        if walk.valid.is_none()
+            && !pass.is_forced()
+            && let Some(execution) = self.graft(pass.step(), walk)?
+        {
+            return self.grafted(pass, walk, execution);
+        }
         let (step, state) = (pass.step(), &mut walk.state);
         let reason = self.reason(pass, step, state, &walk.outside);
         let mut execution = match self.perform(step, state, pass, walk.valid.as_deref())? {
@@ -347,6 +354,23 @@ impl Engine {
         let failed = !execution.ending.is_ok();
         pass.chosen.insert(step.id.clone(), execution);
         Ok(Event::Past { failed })
+    }
+
+    /// Keeps the present step, with an execution that no run of it made.
+    fn grafted(
+        &mut self,
+        pass: &mut Pass<'_>,
+        walk: &mut Walk,
+        execution: Execution,
+    ) -> Result<Event, EsgError> {
+        walk.state.apply(&execution);
+        if execution.is_untracked() {
+            self.live.entered(walk.state.past().residue);
+        }
+        let execution = Arc::new(execution);
+        self.commit(Record::Ran(execution.clone()))?;
+        pass.chosen.insert(pass.step().id.clone(), execution);
+        Ok(Event::Past { failed: false })
     }
 
     /// Forces the steps that make what is missing. `false` if all of them ran already.

@@ -25,6 +25,9 @@ pub(crate) fn need<'a>(
         sure.extend(scan.reads.iter().chain(&scan.mutates).chain(&scan.deletes).map(Entity::name));
     }
     let before: Vec<&Execution> = before.collect();
+    // By what this is bound to the worker compiles a step. Anything larger is no feature of `__future__`.
+    let feature = Entity::name("annotations");
+    sure.extend(state.slot(&feature).filter(|slot| slot.made.unit.size < 4_096).map(|_| feature));
     let all = all
         || step.scan.opaque
         || before.iter().any(|execution| execution.trace.reads.contains_key(&Entity::Everything));

@@ -7,11 +7,13 @@
 use std::collections::HashMap;
 use std::ops::Bound;
 
+use serde::{Deserialize, Serialize};
+
 use super::{FileKind, State};
 use crate::model::{Entity, Fingerprint};
 
 /// The joint fingerprint of a part of the state, and the entities visited for it, in order.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Joint {
     pub(crate) fingerprint: Fingerprint,
     pub(crate) visited: Vec<Entity>,

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub(crate) use joint::Looked;
+pub(crate) use joint::{Joint, Looked};
 pub(crate) use past::Past;
 
 use serde::{Deserialize, Serialize};

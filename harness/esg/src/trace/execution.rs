@@ -9,9 +9,12 @@ use serde_json::Value as Json;
 use crate::blobs::{BlobId, StoredValue};
 use crate::exec::{Ending, Output, Untracked, Wrote};
 use crate::model::{Entity, Fingerprint, UnitKey};
-use crate::state::{FileKind, Made, Past};
+use crate::state::{FileKind, Joint, Made, Past};
 
 /// One run of one version of a step: when it ran, how it ended, and its trace.
+///
+/// A step that is kept by a [graft](crate::Executor::graft) has a new one, with what the run that it stands for
+/// printed and how long that took.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Execution {
@@ -74,6 +77,10 @@ pub struct Trace {
     pub clock: bool,
     /// The joint fingerprint of everything read and altered.
     pub(crate) joint: Option<Fingerprint>,
+    /// The joint fingerprint of what it read alone, if it altered more and did nothing but bind names to values
+    /// that are stored: these can be bound without running it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) inputs: Option<Joint>,
     /// The mark of its opaque values, if that is of another execution: one that stands, and whose
     /// values it only makes again. It may read less, as what it imports is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -114,6 +121,22 @@ impl Trace {
     /// What the fingerprints of its opaque values have in place of their content.
     pub(crate) fn mark(&self) -> Option<Fingerprint> {
         self.mark.or(self.joint)
+    }
+
+    /// Whether it did nothing but bind names that it did not read to values that are stored.
+    pub(crate) fn only_binds(&self) -> bool {
+        let is_name = |entity: &Entity| matches!(entity, Entity::Name(_));
+        let names = |made: &Arc<Made>| made.unit.members.iter().all(|one| is_name(&one.entity));
+        let binds = |(entity, wrote): (&Entity, &Wrote)| {
+            is_name(entity) && *wrote == Wrote::Bound && !self.reads.contains_key(entity)
+        };
+        self.untracked.is_empty()
+            && self.readings.is_empty()
+            && !self.clock
+            && self.again.is_empty()
+            && !self.units.is_empty()
+            && self.units.iter().all(|made| made.stored.is_some() && names(made))
+            && self.wrote.iter().all(binds)
     }
 
     /// The stored values that it refers to.

@@ -5,7 +5,8 @@ mod record;
 mod unify;
 mod verify;
 
+pub(crate) use execution::Read;
 pub use execution::{Execution, Trace};
 pub(crate) use record::Recorder;
 pub(crate) use unify::{Held, unify};
-pub(crate) use verify::{Changed, changed};
+pub(crate) use verify::{Changed, changed, only_others_changed};

@@ -79,10 +79,13 @@ impl Recorder<'_> {
             trace.units = made.into_iter().map(|made| Arc::new(self.marked(made, mark))).collect();
         }
         trace.untracked = std::mem::take(&mut ran.untracked);
-        let Past { ran: past, residue } = self.before.past();
-        (trace.past, trace.residue) = (past, residue);
         trace.readings = std::mem::take(&mut ran.readings);
         trace.clock = ran.clock;
+        if ran.ending.is_ok() && !trace.altered.is_empty() && trace.only_binds() {
+            trace.inputs = Some(self.before.joint(trace.reads.keys(), &ran));
+        }
+        let Past { ran: past, residue } = self.before.past();
+        (trace.past, trace.residue) = (past, residue);
         Execution {
             seq: self.seq,
             run: self.run,

@@ -31,7 +31,7 @@ pub(crate) fn changed(
         || execution.is_untracked() && trace.past != state.past().ran;
     let now = state.joint(trace.known(), looked);
     let same = now.fingerprint == joint
-        && same_tokens(trace, &now.visited)
+        && same_tokens(trace, &trace.visited, &now.visited)
         && same_groups(trace, state)
         && same_kinds(trace, state);
     if same && elsewhere {
@@ -40,12 +40,27 @@ pub(crate) fn changed(
     (!same).then(|| differing(trace, state, looked))
 }
 
+/// Whether only what else shares objects with what `execution` read and bound has changed since it ran: the names
+/// that it bound can be bound again without a run.
+pub(crate) fn only_others_changed(
+    execution: &Execution,
+    state: &State,
+    looked: &dyn Looked,
+) -> bool {
+    let trace = &execution.trace;
+    let Some(then) = &trace.inputs else { return false };
+    let now = state.joint(trace.reads.keys(), looked);
+    trace.residue == state.past().residue
+        && now.fingerprint == then.fingerprint
+        && same_tokens(trace, &then.visited, &now.visited)
+}
+
 /// The produced units may refer to what was read. Those references must be to the same objects, not
 /// to equal ones.
-fn same_tokens(trace: &Trace, visited: &[Entity]) -> bool {
-    visited == trace.visited
-        || visited.len() == trace.visited.len()
-            && std::iter::zip(visited, &trace.visited).all(|(now, then)| {
+fn same_tokens(trace: &Trace, then: &[Entity], now: &[Entity]) -> bool {
+    now == then
+        || now.len() == then.len()
+            && std::iter::zip(now, then).all(|(now, then)| {
                 now == then
                     || !trace.units.iter().any(|made| {
                         made.unit.refs.contains(then)

@@ -196,20 +196,29 @@ fn after_an_edit_of_the_layout_functions_show_their_present_lines() {
 }
 
 #[test]
-fn functions_that_another_process_loads_show_their_present_lines() {
-    let dir = tempfile::tempdir().unwrap();
-    let python = pythons().remove(0);
-    let mut first = CodeGraph::open(dir.path(), worker(&python)).unwrap();
-    first.edit(|program| program.push("define", "def f(x):\n    return 1 / x")).unwrap();
-    first.edit(|program| program.push("call", "n = f(1)")).unwrap();
-    first.replay().unwrap();
-    drop(first);
-    let mut second = CodeGraph::open(dir.path(), worker(&python)).unwrap();
-    let text = "# Divides.\ndef f(x):\n    return 1 / x";
-    second.edit(|program| program.replace("define", text)).unwrap();
-    let call = "import inspect\ntext = inspect.getsource(f)\nn = f(0)";
-    second.edit(|program| program.replace("call", call)).unwrap();
-    let report = second.replay().unwrap();
-    assert_eq!(report.executed().count(), 1, "{report}");
-    assert!(second.verify().unwrap().same);
+fn what_another_process_loads_shows_its_present_lines() {
+    let made = "def f(x):\n    return 1 / x\nclass C:\n    def g(self): pass\nclass D: n = 1\n";
+    let call = "import inspect\ntext = [inspect.getsource(one) for one in (C, D)]";
+    for python in pythons() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut first = CodeGraph::open(dir.path(), worker(&python)).unwrap();
+        first.edit(|program| program.push("define", made)).unwrap();
+        first.edit(|program| program.push("call", "n = f(1)")).unwrap();
+        first.edit(|program| program.push("show", call)).unwrap();
+        first.replay().unwrap();
+        let shown = "['class C:\\n    def g(self): pass\\n', 'class D: n = 1\\n']";
+        assert_eq!(first.value("text").unwrap().repr, shown);
+        drop(first);
+        let mut second = CodeGraph::open(dir.path(), worker(&python)).unwrap();
+        let text = format!("# Divides.\n{made}");
+        second.edit(|program| program.replace("define", &text)).unwrap();
+        let fails = "import inspect\nsource = inspect.getsource(f)\nn = f(0)";
+        second.edit(|program| program.replace("call", fails)).unwrap();
+        let again = format!("{call}\nm = 1");
+        second.edit(|program| program.replace("show", &again)).unwrap();
+        let report = second.replay().unwrap();
+        assert_eq!(report.executed().count(), 2, "{report}");
+        assert_eq!(second.value("text").unwrap().repr, shown);
+        assert!(second.verify().unwrap().same);
+    }
 }

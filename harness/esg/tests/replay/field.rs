@@ -78,15 +78,21 @@ fn names_in_expressions_for_pandas_are_read() {
             "def above(frame):\n    return pd.eval('frame.a > low').tolist()\nmask = above(df)",
         ),
         ("both", "both = pd.eval('low + factor')"),
+        ("cell", "import numpy as np\ncell = np.full((1, 1), factor)"),
+        ("block", "block = np.bmat('cell cell').tolist()"),
     ];
     let Some(mut graph) = program(&steps) else { return };
     // On Python 3.11 pandas asks for all names at once.
     let after = edit(&mut graph, "factor", "10", "20");
-    assert!(["scaled", "both"].iter().all(|step| after.iter().any(|ran| ran == step)), "{after:?}");
+    assert!(
+        ["scaled", "both", "block"].iter().all(|step| after.iter().any(|ran| ran == step)),
+        "{after:?}"
+    );
     assert_eq!(graph.value("scaled").unwrap().repr, "[20, 40, 60]");
     let after = edit(&mut graph, "low", "1", "2");
     assert!(["above", "both"].iter().all(|step| after.iter().any(|ran| ran == step)), "{after:?}");
     assert_eq!(graph.value("mask").unwrap().repr, "[False, False, True]");
+    assert_eq!(graph.value("block").unwrap().repr, "[[20, 20]]");
 }
 
 /// What refers to a view, also to one that has a name: a list, a method of it.

@@ -78,6 +78,29 @@ fn a_fresh_worker_gets_back_what_untracked_operations_left() {
 }
 
 #[test]
+fn annotations_stay_texts_in_a_fresh_worker() {
+    let steps = [
+        ("future", "from __future__ import annotations"),
+        ("klass", "class A:\n    def f(self) -> Late: return 1"),
+        ("other", "import atexit\natexit.register(len)"),
+        ("n", "n = A().f()"),
+    ];
+    let mut graph = graph(&pythons()[0], &steps);
+    assert_eq!(ran(&mut graph).len(), 4);
+    // The live worker has seen `other`, which this step must not see.
+    let edited = "class A:\n    def f(self) -> Later: return 2";
+    graph.edit(|program| program.replace("klass", edited)).unwrap();
+    let report = graph.replay().unwrap();
+    assert!(report.failed.is_empty(), "{report}");
+    assert_eq!(graph.value("n").unwrap().repr, "2");
+    assert!(graph.verify().unwrap().same);
+    // Without the import, the names are looked up.
+    graph.edit(|program| program.replace("future", "")).unwrap();
+    let report = graph.replay().unwrap();
+    assert_eq!(report.failed.len(), 2, "the class, and what uses it: {report}");
+}
+
+#[test]
 fn what_the_sweep_found_is_remembered() {
     let steps = [
         ("xs", "xs = [1]"),

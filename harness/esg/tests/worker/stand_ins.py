@@ -100,6 +100,9 @@ class Channels:
     def output(self, data):
         pass
 
+    def uses(self, name):
+        pass
+
     def usual(self, reads):
         return None
 

@@ -60,18 +60,27 @@ class AmbientTest(unittest.TestCase):
 
     def test_the_switches_of_logging_are_state(self):
         self.run_step("import logging, warnings")
-        look = "print(logging.getLevelName(25), logging.getLoggerClass().__name__, warnings.showwarning.__name__)"
-        for change, after in (("logging.addLevelName(25, 'NOTE')", "NOTE Logger showwarning\n"),
-                              ("logging.captureWarnings(True)", "NOTE Logger _showwarning\n")):
-            restore = self.stored(self.run_step(change), "p:ambient/logging")
-            self.worker.ask("sync", drop=["p:ambient/logging"])
-            self.assertEqual(self.run_step(look)["stdout"]["text"], "Level 25 Logger showwarning\n")
-            restore()
+        look = ("print(logging.getLevelName(25), logging.getLoggerClass().__name__, warnings.showwarning.__name__, "
+                "logging.getLogRecordFactory().__name__)")
+        make = "def make(*args, old=logging.LogRecord): return old(*args)\nlogging.setLogRecordFactory(make)\ndel make"
+        # What restores one of them leaves the others.
+        for change, after in (("logging.addLevelName(25, 'NOTE')", "NOTE Logger showwarning LogRecord\n"),
+                              ("logging.captureWarnings(True)", "NOTE Logger _showwarning LogRecord\n"),
+                              (make, "NOTE Logger _showwarning make\n")):
+            entity = "p:ambient/logging" + ".warnings" * ("capture" in change)
+            reply = self.run_step(change)
+            self.assertIn(entity, reply["wrote"])
+            [unit] = [unit for unit in reply["units"] if unit["members"][0]["entity"] == entity]
+            blob = self.worker.blob[unit["blob"][0]:sum(unit["blob"])]
+            self.worker.ask("sync", drop=[entity])
+            self.assertNotEqual(self.run_step(look)["stdout"]["text"], after)
+            self.worker.ask("sync", blob, load=[{**unit, "key": "9.1", "blob": [0, len(blob)], "take": [entity]}])
             self.assertEqual(self.run_step(look)["stdout"]["text"], after)
+        self.worker.ask("sync", drop=["p:ambient/logging.warnings"])
         reply = self.run_step("class Mine(logging.Logger): pass\nlogging.setLoggerClass(Mine)")
         self.assertEqual(reply["units"][-1]["unserializable"], "an object of the program")
         self.worker.ask("sync", drop=["p:ambient/logging"])
-        self.assertEqual(self.run_step(look)["stdout"]["text"], "Level 25 Logger showwarning\n")
+        self.assertEqual(self.run_step(look)["stdout"]["text"], "Level 25 Logger showwarning LogRecord\n")
 
     def test_what_a_handler_refers_to_changes_with_what_is_logged(self):
         self.run_step("import io, logging\nout = io.StringIO()\nkept, apart = [], []")

@@ -1,4 +1,5 @@
 """Classes, functions and instances of the program: stored by value, without running their code."""
+import sys
 import unittest
 
 from support import Reloading, Session, fresh
@@ -43,6 +44,18 @@ PROGRAMS = [
      "assert K.tag == 'K' and type(K) is Meta and type(k) is K"),
     ("class Desc:\n    def __set_name__(self, owner, name): self.name = name\n    def __get__(self, o, t): return self.name\nclass H:\n    d = Desc()\n    subs = []\n"
      "    def __init_subclass__(cls, **k): H.subs.append(cls.__name__)\nclass I(H): pass\nh = I()", "assert h.d == 'd' and H.subs == ['I']"),
+    ("from typing import Generic, TypeVar\nclass Base: pass\nK = TypeVar('K', bound=Base, covariant=True)\nL = TypeVar('L', int, str)\n"
+     "class Repo(Generic[K]):\n    def get(self) -> K: ...",
+     "assert K.__bound__ is Base and K.__covariant__ and L.__constraints__ == (int, str) and Repo.__parameters__ == (K,)"),
+    ("class L(list):\n    __slots__ = ('a', 'b', '__dict__')\nrows = L(range(500)); rows.a = rows.c = [1]\nclass P:\n    __slots__ = ('a', 'b')\n"
+     "    def __init__(self, a): self.a = a\npoints = [P(n) for n in range(300)]\nfor p in points[:200]: p.b = [p.a]",
+     "assert rows == list(range(500)) and rows.a is rows.c and not hasattr(rows, 'b')\n"
+     "assert points[5].b == [5] and points[250].a == 250 and not hasattr(points[250], 'b')"),
+    ("class Plugin:\n    known = {}\n    def __init_subclass__(cls, **k): Plugin.known[cls.__name__] = cls\nclass Up(Plugin): pass\nclass Upper(Up): pass",
+     "assert Plugin.known == {'Up': Up, 'Upper': Upper}\nclass New(Up): pass\nassert Plugin.known['New'] is New and len(Plugin.known) == 3"),
+    ("class Meta(type):\n    tables = {}\n    def __new__(m, *a):\n        m.tables[a[0]] = cls = super().__new__(m, *a)\n        return cls\n"
+     "class Model(metaclass=Meta): pass\nclass User(Model): pass",
+     "assert Meta.tables == {'Model': Model, 'User': User} and type(User) is Meta\nclass New(User): pass\nassert Meta.tables['New'] is New"),
     ("class Node:\n    def __init__(self, v): self.v, self.next = v, None\na = Node(1); b = Node(2); a.next = b; b.next = a\nclass Tree: pass\nTree.root = Tree()\nr = Tree.root",
      "assert a.next is b and b.next is a and Tree.root is r and type(r) is Tree"),
     ("import functools\n@functools.lru_cache(maxsize=None)\ndef fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)\n@functools.wraps(len)\ndef w(x): return len(x)\n"
@@ -99,6 +112,12 @@ v = [t, TrapList([1]), TrapDict(a=1), TrapStr('x'), (t, t)]
 
 
 class Classes(Reloading):
+    @unittest.skipIf(sys.version_info < (3, 13), "type variables have no defaults")
+    def test_the_default_of_a_type_variable_may_be_none(self):
+        session = fresh("from typing import TypeVar\nT, U, V = TypeVar('T', default=None), TypeVar('U', default=int), TypeVar('V')")
+        self.assertEqual([session.unserializable(name) for name in "TUV"], [None] * 3)
+        self.answer(session, "assert T.has_default() and T.__default__ is None and U.__default__ is int and not V.has_default()")
+
     def test_programs_come_back_in_another_process(self):
         for source, check in PROGRAMS:
             session = fresh(source)

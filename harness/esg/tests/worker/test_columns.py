@@ -285,7 +285,7 @@ class Shared(Reloading):
         session.run("w[9] = x[0]", {"n:w", "n:x"})
         self.assertEqual(session.group("w"), ["n:v", "n:w", "n:x"])
         session.run("x.clear()\nw[9] = 0", {"n:w", "n:x"})
-        self.assertEqual([session.group(n) for n in "vwx"], [["n:v"], ["n:w"], ["n:x"]])
+        self.assertEqual([session.together(n) for n in "vwx"], [["n:v"], ["n:w"], ["n:x"]])
         settled = session.run("y = v[4]", {"n:v"})
         self.assertEqual(session.group("y"), ["n:v", "n:y"])
         self.answer(session, "assert y is v[4] and v[3] == [3, 0]")

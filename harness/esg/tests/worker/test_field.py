@@ -298,21 +298,79 @@ all = pd.DataFrame({"d": days, "w": waits, "m": months, "b": bins, "c": pd.Categ
         self.addCleanup(copyreg.dispatch_table.pop, memoryview)
         self.assertIsNone(session.unserializable("df"))
 
+    def test_restored_columns_own_their_memory_as_those_that_were_written(self):
+        session = Session()
+        session.run("import numpy as np, pandas as pd\nx = np.arange(4.0)\n"
+                    "df = pd.DataFrame({'x': x, 'y': x * 2, 'g': list('abcd')})")
+        other, failed = restored(session)
+        self.assertEqual(failed, [])
+        for one in (session, other):
+            one.execute("import numpy as np\nviews = [df.y, np.asarray(df.y)]")
+            base = one.ns["views"][1].base
+            self.assertEqual((type(base).__name__, base.shape, base.base), ("ndarray", (2, 4), None))
+
     def test_a_frame_changed_in_place_is_found(self):
         session = Session()
         session.run("import pandas as pd\ndf = pd.DataFrame({'a': range(5)})\nother = df.copy()")
         for change in ("df.loc[2, 'a'] = 9", "df['b'] = 1", "df.drop(columns='b', inplace=True)"):
             self.assertEqual(session.run(change).mutated, {"n:df"}, change)
 
-    def test_a_frame_with_objects_of_the_program_is_not_stored(self):
+    def test_objects_of_the_program_in_a_frame_are_written_by_themselves(self):
         session = Session()
-        session.run("import pandas as pd\nclass A: pass\ndf = pd.DataFrame({'a': [A()]})")
+        session.run("import pandas as pd\nclass A: n = 0\na = A()\ndf = pd.DataFrame({'a': [a, A()]})")
+        self.assertIsNone(session.unserializable("df"))
+        self.assertEqual(session.group("a"), ["n:a", "n:df"])
+        other, failed = restored(session)
+        self.assertEqual(failed, [])
+        self.assertIs(other.ns["df"].loc[0, "a"], other.ns["a"])
+        self.assertIs(type(other.ns["df"].loc[1, "a"]), other.ns["A"])
+        self.assertIn("n:df", session.run("df.loc[1, 'a'].n = 3", touched={"n:df"}).mutated)
+
+    def test_a_key_in_a_package_whose_hash_is_of_the_program_is_not_stored(self):
+        session = Session()
+        session.run("import pandas as pd\nclass A:\n    def __hash__(self): return 1\n"
+                    "    def __eq__(self, other): return self is other\ndf = pd.DataFrame({'a': [A()]})")
         self.assertIn("of the program", session.unserializable("df"))
 
 
 @unittest.skipUnless(SKLEARN, "scikit-learn is not installed")
 class EstimatorTest(unittest.TestCase):
     """Estimators of scikit-learn."""
+
+    def test_transformers_and_functions_of_the_program_in_a_pipeline_are_written_by_themselves(self):
+        session = Session()
+        session.run("""
+import numpy as np
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import FunctionTransformer
+X = np.random.default_rng(0).normal(size=(60, 2))
+y = (X[:, 0] > 0).astype(int)
+class Clip(BaseEstimator, TransformerMixin):
+    def __init__(self, high=2.0): self.high = high
+    def fit(self, X, y=None):
+        self.n_features_in_ = X.shape[1]
+        return self
+    def transform(self, X): return np.clip(X, None, self.high)
+def double(X): return X * 2
+clip = Clip()
+pipe = Pipeline([("clip", clip), ("double", FunctionTransformer(double)), ("model", LogisticRegression())]).fit(X, y)
+columns = ColumnTransformer([("clip", Clip(0.5), [0])]).fit(X)
+""")
+        self.assertEqual([session.unserializable(name) for name in ("pipe", "columns")], [None, None])
+        self.assertEqual(session.group("clip"), ["n:clip", "n:pipe"])
+        other, failed = restored(session)
+        self.assertEqual(failed, [])
+        self.assertIs(other.ns["pipe"].steps[0][1], other.ns["clip"])
+        self.assertIs(other.ns["pipe"].steps[1][1].func, other.ns["double"])
+        for call in ("pipe.predict(X)", "columns.transform(X)"):
+            one, two = eval(call, session.ns), eval(call, other.ns)
+            self.assertTrue((one == two).all(), call)
+        before = session.own("pipe")
+        session.run("clip.high = 1.0", touched={"n:clip"})
+        self.assertNotEqual(session.own("pipe"), before)
 
     def test_an_estimator_is_restored_and_fit_is_a_change(self):
         session = Session()

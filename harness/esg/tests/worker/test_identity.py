@@ -40,6 +40,9 @@ class Method:
 """
 # Whether identity counts: the values are equal and immutable.
 SAME = (
+    "r = texts[0] is texts[1]",
+    "r = {'a': texts}['a'][0] is texts[1]",
+    "held = {'a': [texts[0]]}\nr = held['a'][-1] is texts[1]",
     "r = [a is b for a in texts for b in texts]",
     "r = any(a is b for a in texts for b in texts)",
     "r = same(texts[0], texts[1])",
@@ -58,6 +61,9 @@ UNKNOWN = (
     "r = [a is texts[1] for a in texts]",
 )
 DIFFERENT = (
+    "r = texts[0] is texts[2]",
+    "held = {'a': [items[3]], 'b': texts}\nr = held['a'][0] is items[3]",
+    "held = {'a': Late(), 'b': texts}\nheld['a'].item = items[3]\nr = held['a'].item is not items[2]",
     "r = {k.value: sum(1 for i in items if i.kind is k) for k in Kind}",
     "r = [i for i in slots if i.kind is Kind.A]",
     "r = [i for i in slots for j in slots if i.kind is j.kind]",

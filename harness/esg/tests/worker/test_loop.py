@@ -80,6 +80,16 @@ class TestEndings(Loop):
         self.assertTrue(self.raised("(" * 5000 + ")" * 5000)["syntax"])
         self.assertNotIn("syntax", self.raised("exec('x = (')"))
 
+    def test_annotations_stay_texts_after_the_import_that_says_so(self):
+        self.run_("from __future__ import annotations")
+        reply = self.run_("class A:\n    b: B\ndef f(a: A) -> B: return 1")
+        self.assertEqual((reply["ending"]["kind"], "n:annotations" in reply["reads"]), ("ok", True))
+        self.assertEqual(self.run_("print(A.__annotations__, f(1))")["stdout"]["text"], "{'b': 'B'} 1\n")
+        for source in ("n = 1", "from __future__ import annotations\nb: B", "def g(a): return a"):
+            self.assertNotIn("n:annotations", self.run_(source)["reads"], source)
+        self.run_("del annotations")
+        self.assertEqual(self.run_("def f(a: B): pass")["ending"]["type"], "NameError")
+
     def test_names_that_are_missing(self):
         self.assertEqual(self.raised("nope")["name"], "nope")
         self.assertEqual(self.raised("import nope_there")["name"], "nope_there")
@@ -96,9 +106,16 @@ class TestEndings(Loop):
     def test_deep_recursion_is_survived(self):
         self.assertEqual(self.raised("def f(): f()\nf()")["type"], "RecursionError")
         self.raised("import sys\nsys.setrecursionlimit(10)\nimport json.tool\nf()")
-        ending = self.raised("sys.setrecursionlimit(sys.getrecursionlimit() * 3)\nf()")
+        # It holds for later steps, unless they could not run with it.
+        self.assertEqual(self.ok("import sys\nprint(sys.getrecursionlimit())")["stdout"]["text"], "100\n")
+        ending = self.raised("import sys\nsys.setrecursionlimit(4000)\nf()")
         self.assertLessEqual(len(ending["frames"]), 20)
-        self.assertEqual(self.ok("import sys\nprint(sys.getrecursionlimit())")["stdout"]["text"], "1000\n")
+        deep = "def g(n): return n and g(n - 1)\nprint(sys.getrecursionlimit(), g(3000))"
+        self.assertEqual(self.ok("import sys\n" + deep)["stdout"]["text"], "4000 0\n")
+
+    def test_a_class_without_a_text_has_no_source(self):
+        ending = self.raised("import inspect\nmade = type('a(b', (), {'__module__': '__main__'})\ninspect.getsource(made)")
+        self.assertEqual(ending["type"], "OSError")
 
     def test_types_are_named_with_their_modules(self):
         self.assertEqual(self.raised("import json\njson.loads('')")["type"], "json.decoder.JSONDecodeError")

@@ -11,6 +11,7 @@ from unittest import mock
 from _harness.world import packages
 from driver import Worker, sources
 from support import Session
+from test_field import PLACE, installed
 
 
 def put(folder, **files):
@@ -51,6 +52,40 @@ class PackagesTest(unittest.TestCase):
             worker.run("from collections import namedtuple\nP = namedtuple('P', 'a b')")
             reply = worker.run("print(starts)")
         self.assertLessEqual(int(reply["stdout"]["text"]), 2)
+
+    def test_what_packages_bind_in_modules_is_no_change_by_the_program(self):
+        lazy = "def __getattr__(name):\n    if name != 'Model': raise AttributeError(name)\n" \
+               "    made = globals()[name] = type(name, (), {})\n    return made\n"
+        patch = "import colorsys\ndef rgb_to_hsv(*color):\n    return 1\ncolorsys.rgb_to_hsv = rgb_to_hsv\n"
+        with tempfile.TemporaryDirectory() as home:
+            for name, text in (("lazily", lazy), ("patches", patch)):
+                with open(f"{home}/{name}.py", "w", encoding="utf-8") as opened:
+                    opened.write(text)
+            with Worker(path=[home]) as worker:
+                worker.run("import colorsys, types")
+                for step in ("from lazily import Model", "import patches", "setattr(types, 'n', 1)\nb = colorsys"):
+                    reply = worker.run(step)
+                    found = [name for name in reply["wrote"] if name.startswith("m:") and name != "m:types"]
+                    self.assertEqual((found, reply["untracked"]), ([], []), step)
+                for step in ("import lazily\nlazily.Model = 1", "import lazily\nsetattr(lazily, 'Model', 2)",
+                             "def put(module): module.other = 3\nput(lazily)"):
+                    self.assertIn("m:lazily", worker.run(step)["wrote"], step)
+
+    @unittest.skipUnless(installed("msgspec"), "msgspec is not installed")
+    def test_what_a_metaclass_in_c_keeps_of_a_class_is_its_content(self):
+        source = "import msgspec\nclass Row(msgspec.Struct, frozen=True):\n    port: int = 80"
+        found = []
+        for edited in (source, source, source.replace("80", "81"), source.replace("frozen", "order")):
+            session = Session()
+            session.run(edited)
+            found.append(session.own("Row"))
+        self.assertEqual([found.index(one) for one in found], [0, 0, 2, 3])
+        with Worker(path=[PLACE]) as worker:
+            worker.run("rows = [1]")
+            worker.run(source)
+            reply = worker.run("row = msgspec.json.decode(b'{}', type=Row)")
+        self.assertEqual((reply["ending"]["kind"], "*" in reply["reads"]), ("ok", False))
+        self.assertIn("a metaclass with state of its own", str([unit["unserializable"] for unit in session.units.values()]))
 
     def test_what_a_package_imports_by_a_string_is_its_own(self):
         library = "def late(names):\n    exec('import xml.sax.saxutils', {}, names)\n"
@@ -121,11 +156,59 @@ class PackagesTest(unittest.TestCase):
                 worker.run("import statsmodels\nmodel = statsmodels.Model()")
                 self.assertNotIn("n:model", worker.run("model.summary()")["wrote"])
                 self.assertIn("n:model", worker.run("model.params[0] = 2.5")["wrote"])
-            with mock.patch.object(sys, "path", [*sys.path, home]):
+            with mock.patch.object(sys, "path", [home, *sys.path]):
                 session, other = Session(), Session()
                 session.run("import statsmodels\nmodel = statsmodels.Model()\nmodel.summary()")
                 other.graph.load(session.items())
             self.assertEqual(vars(other.ns["model"]), {"params": [1.5], "_cache": {}})
+
+    def test_closures_and_views_that_a_package_keeps_for_itself_are_its_own(self):
+        hooks = "def pipe(*hooks):\n    def piped(value): return hooks\n    return piped\n"
+        make = (
+            "from types import MappingProxyType\nfrom hooked.hooks import pipe\n"
+            "DEFAULT, _EMPTY = pipe(int), MappingProxyType({})\n"
+            "def fields(): return DEFAULT, _EMPTY\n"
+        )
+        with tempfile.TemporaryDirectory() as home:
+            put(f"{home}/hooked", **{"__init__.py": "", "hooks.py": hooks, "make.py": make})
+            with mock.patch.object(sys, "path", [home, *sys.path]):
+                session, other = Session(), Session()
+                session.run("from hooked import make\nclass One: default, about = make.fields()")
+                session.run("class Two: default, about = make.fields()")
+                other.graph.load(session.items())
+        self.assertEqual([session.group(name) for name in ("One", "Two")], [["n:One"], ["n:Two"]])
+        found = other.ns["make"]
+        self.assertIs(other.ns["One"].default, found.DEFAULT)
+        self.assertIs(other.ns["Two"].about, found._EMPTY)
+
+    def test_methods_with_a_copy_of_the_namespace_hold_what_they_load(self):
+        library = (
+            "import sys\n"
+            "def _make_init_script(cls, factory):\n"
+            "    return {**sys.modules[cls.__module__].__dict__, 'factory': factory, 'cls': cls}\n"
+            "def define(cls, factory):\n"
+            "    script, found = 'def __init__(self):\\n    (lambda: setattr(self, \"n\", factory(cls)))()', {}\n"
+            "    code = compile(script, '<attrs generated methods ' + cls.__qualname__ + '>', 'exec')\n"
+            "    eval(code, _make_init_script(cls, factory), found)\n"
+            "    cls.__init__ = found['__init__']\n"
+        )
+        source = "rows = []\nclass Account: pass\nclass Other: pass\n_make.define(Account, id)"
+        with tempfile.TemporaryDirectory() as home:
+            put(f"{home}/attr", **{"__init__.py": "", "_make.py": library})
+            with Worker(path=[home]) as worker:
+                worker.run("from attr import _make\nrows = []")
+                reply = worker.run("class Account: pass\n_make.define(Account, len)")
+            self.assertNotIn("*", reply["reads"])
+            self.assertIn("n:_make", reply["reads"])
+            with mock.patch.object(sys, "path", [home, *sys.path]):
+                session, other = Session(), Session()
+                session.run("from attr import _make")
+                session.run(source)
+                other.graph.load(session.items())
+        self.assertEqual(session.group("rows"), ["n:rows"])
+        account = other.ns["Account"]
+        self.assertEqual(account().n, id(account))
+        self.assertEqual(sorted(account.__init__.__globals__), ["cls", "factory"])
 
     def test_the_thread_that_refreshes_bars_is_the_packages_own(self):
         monitor = (

@@ -232,7 +232,7 @@ class Following(Reloading):
         self.assertEqual(session.group("v"), ["n:v", "n:w"])
         self.assertEqual(session.run("w[0]['id'] = 0", {"n:w"}).mutated, {"n:v", "n:w"})
         session.run("w = [dict(w[0], tags=[])]", {"n:w"})
-        self.assertEqual(session.group("v"), ["n:v"])
+        self.assertEqual(session.together("v"), ["n:v"])
         # An equal row replaces one that has another name: only sharing changes.
         session.run("w[0] = dict(v[9]); v[9] = w[0]")
         self.assertEqual(session.group("v"), ["n:v", "n:w"])
@@ -257,7 +257,7 @@ class Following(Reloading):
                 self.answer(session, "assert row is v[299] and %s" % last)
             self.answer(session, "assert few[0] is v[5] and few[3] is few and pair[0] is few and pair[1] is row")
             session.run("row = few = pair = None")
-            self.assertEqual(session.group("v"), ["n:v"])
+            self.assertEqual(session.together("v"), ["n:v"])
             self.answer(session, "assert len(v) == 300")
 
 

@@ -115,7 +115,7 @@ class Steps(unittest.TestCase):
 
     def test_two_units_become_one_and_two_again(self):
         session = self.steps(("a = [1]; b = [2]; c = [3]; d = c", "", ""), ("a.append(c)", "ac", "a"), ("a.pop()", "a", "a"))
-        self.assertEqual((session.group("a"), session.group("c")), (["n:a"], ["n:c", "n:d"]))
+        self.assertEqual((session.together("a"), session.together("c")), (["n:a"], ["n:c", "n:d"]))
 
     def test_no_net_effect(self):
         self.steps(("cfg = {'x': 1, 'y': [1]}", "", ""), ("cfg['x'] = 9; cfg['x'] = 1", ["cfg"], ""),

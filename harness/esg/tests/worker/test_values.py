@@ -207,6 +207,16 @@ class Blobs(Reloading):
         session.run(inherited)
         self.assertIsNotNone(session.unserializable("own"))
 
+    def test_wrappers_of_a_function_of_a_package_share_its_annotations(self):
+        wrap = "@functools.wraps(shutil.which)\ndef %s(*given): return given"
+        session, other = Session(), Session()
+        session.run("import functools, shutil\n%s\n%s" % (wrap % "one", wrap % "two"))
+        self.assertEqual([session.group("one"), session.group("two")], [["n:one"], ["n:two"]])
+        other.execute("import functools, shutil")
+        other.graph.load(session.items())
+        noted = other.ns["shutil"].which.__annotations__
+        self.assertTrue(other.ns["one"].__annotations__ is other.ns["two"].__annotations__ is noted)
+
     def test_a_set_of_classes_is_ordered_by_their_names(self):
         found = []
         for order in ("int, float, str, A", "A, str, float, int"):

@@ -51,6 +51,9 @@ class Pr(Protocol):
 class TD(TypedDict):
     a: int
 n = N()
+class Slots:
+    __slots__ = ('a', '__weakref__')
+slots = Slots()
 """,
     """\
 from pathlib import Path

@@ -39,6 +39,22 @@ class ClockTest(WorldTest):
         self.assertIsNone(again["error"])
         self.assertEqual(again["out"], "[1]\n")
 
+    def test_what_a_package_asks_to_know_its_processes_and_to_name_its_locks_is_no_reading(self):
+        source = (
+            "import multiprocessing\nwith_fork = multiprocessing.get_context('fork')\nlock = with_fork.Lock()\n"
+            "one = with_fork.Process(target=print)\none.start()\none.join()\ndel one, lock"
+        )
+        readings = self.session(source)[0]["readings"]
+        self.assertEqual([kind for kind, _ in readings if kind == "getpid" or kind.startswith("entropy")], [])
+
+    def test_a_child_has_its_own_number(self):
+        source = (
+            "import os\nmine = os.getpid()\nr, w = os.pipe()\nchild = os.fork()\nif not child:\n"
+            "    os.write(w, b'%d' % os.getpid())\n    os._exit(0)\nos.waitpid(child, 0)\nprint(mine, int(os.read(r, 20)) == child)"
+        )
+        again = self.session(["run", source, [["getpid", 5], ["getpid", 6]]])[0]
+        self.assertEqual(again["out"], "5 True\n")
+
     def test_a_list_that_does_not_fit_gives_way_to_the_clock(self):
         answers = self.session(
             ["run", "import time\nx = time.time()\ny = time.monotonic()\nprint(x)", [["time", ["f", "0x1.8p+1"]], ["now", 3]]],

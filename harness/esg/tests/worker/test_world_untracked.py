@@ -29,7 +29,7 @@ STEPS = [
     ("open('w', 'w').close()\nmt = os.path.getmtime('w')", 'getmtime'),
     ("mt = os.stat('w').st_mtime", 'st_mtime'),
     ('print(object())', 'address'),
-    ('sys.setrecursionlimit(2000)', 'setrecursionlimit'),
+    ('sys.setrecursionlimit(2000)', None),
     ('os.umask(0o22)', 'os.umask'),
     ('from os import umask as um\num(0o22)', 'os.umask'),
     ("os.link('w', 'w2')", 'hard link'),

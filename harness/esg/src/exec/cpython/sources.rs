@@ -18,10 +18,10 @@ pub(in crate::exec) const MODULES: &[(&str, &str)] = modules! {
     "loop": "capture" "endings" "guard" "main" "scalar" "show" "step" "texts" "wire";
     "track": "codes" "identity" "mapping" "monitoring" "names" "reads";
     "values": "arrays" "bynames" "bytecode" "codeforms" "compat" "drawings" "dtypes" "field"
-        "fingerprints" "funcs" "groups" "joint" "klass" "layouts" "levels" "library" "library_state"
-        "moments" "owners" "payloads" "pickles" "plain" "reductions" "rows" "settle" "shapes"
+        "fingerprints" "funcs" "graft" "groups" "joint" "klass" "layouts" "levels" "library" "library_state"
+        "models" "moments" "owners" "payloads" "pickles" "plain" "reductions" "rows" "settle" "shapes"
         "standins" "trail" "trusted" "units" "views" "walk";
     "world": "ambient" "boundary" "calm" "channels" "clock" "effects" "events" "files" "handles" "imports"
-        "inside" "left" "loading" "modules" "native" "options" "packages" "paths" "process" "scratch" "settings" "submodules"
+        "inside" "left" "loading" "lookups" "modules" "native" "options" "packages" "paths" "process" "scratch" "settings" "submodules"
         "traits" "tree" "watch";
 };

@@ -199,6 +199,13 @@ pub(in crate::exec) struct RunReply {
     micros: Micros,
 }
 
+/// What was bound without running a step, if that was possible.
+#[derive(Debug, Deserialize)]
+pub(in crate::exec) struct GraftReply {
+    #[serde(default)]
+    pub(in crate::exec) ran: Option<RunReply>,
+}
+
 /// Whether a worker may report this ending. The host determines all others itself.
 fn may_say(ending: &Ending) -> bool {
     matches!(ending, Ending::Ok | Ending::Raised { .. } | Ending::Unsupported { .. })

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use crate::model::{Entity, UnitKey};
 
 use crate::exec::limits::Limits;
-use crate::exec::wire::{Blob, Load, RunStep, Sync, Unstash};
+use crate::exec::wire::{Blob, Graft, Load, RunStep, Sync, Unstash};
 
 /// The version of the protocol.
 pub(in crate::exec) const PROTOCOL: u32 = 1;
@@ -80,6 +80,15 @@ struct WireMember<'a> {
     entity: &'a Entity,
 }
 
+impl<'a> WireLoad<'a> {
+    /// With its blob at this place in the message.
+    fn at(place: usize, load: &'a Load) -> Self {
+        let Load { key, members, take, blob, refs } = load;
+        let members = members.iter().map(|entity| WireMember { entity }).collect();
+        Self { key, members, take, blob: (place, blob.len()), refs }
+    }
+}
+
 fn texts(of: &[(Arc<str>, Arc<str>)]) -> BTreeMap<&str, &str> {
     of.iter().map(|(step, text)| (&**step, &**text)).collect()
 }
@@ -95,8 +104,8 @@ pub(in crate::exec) fn messages(sync: &Sync, most: usize) -> Vec<(WireSync<'_>, 
         WireSync { drop, stash, unstash, forget, alias, load: Vec::new(), sources, moved };
     let mut blobs: Vec<&Blob> = Vec::new();
     let mut bytes = 0;
-    for Load { key, members, take, blob, refs } in &sync.load {
-        if bytes > 0 && bytes + blob.len() > most {
+    for load in &sync.load {
+        if bytes > 0 && bytes + load.blob.len() > most {
             let next = WireSync {
                 drop: &[],
                 stash: &[],
@@ -110,10 +119,9 @@ pub(in crate::exec) fn messages(sync: &Sync, most: usize) -> Vec<(WireSync<'_>, 
             done.push((std::mem::replace(&mut message, next), std::mem::take(&mut blobs)));
             bytes = 0;
         }
-        let members = members.iter().map(|entity| WireMember { entity }).collect();
-        message.load.push(WireLoad { key, members, take, blob: (bytes, blob.len()), refs });
-        blobs.push(blob);
-        bytes += blob.len();
+        message.load.push(WireLoad::at(bytes, load));
+        blobs.push(&load.blob);
+        bytes += load.blob.len();
     }
     done.push((message, blobs));
     done
@@ -149,6 +157,27 @@ impl<'a> From<&RunStep<'a>> for WireRun<'a> {
             readings: step.readings,
             bind: step.bind.map(|(name, json)| WireBind { name, json }),
         }
+    }
+}
+
+/// Binds what a step bound.
+#[derive(Debug, Serialize)]
+pub(in crate::exec) struct WireGraft<'a> {
+    seq: u64,
+    units: Vec<WireLoad<'a>>,
+    onto: &'a [Entity],
+}
+
+impl<'a> WireGraft<'a> {
+    /// The request, with its blobs.
+    pub(in crate::exec) fn new(graft: &Graft<'a>) -> (Self, Vec<&'a Blob>) {
+        let (mut units, mut blobs, mut bytes) = (Vec::new(), Vec::new(), 0);
+        for load in graft.units {
+            units.push(WireLoad::at(bytes, load));
+            blobs.push(&load.blob);
+            bytes += load.blob.len();
+        }
+        (Self { seq: graft.seq, units, onto: graft.onto }, blobs)
     }
 }
 

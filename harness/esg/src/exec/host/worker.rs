@@ -11,15 +11,15 @@ use crate::exec::error::ExecError;
 use crate::exec::limits::Limits;
 use crate::exec::start_error::StartError;
 use crate::exec::trust::{Isolation, Readable};
-use crate::exec::wire::{Blob, Ran, RunStep, Swept, Sync, Synced, Value};
+use crate::exec::wire::{Blob, Graft, Ran, RunStep, Swept, Sync, Synced, Value};
 use crate::exec::{Executor, KillHandle};
 
 use super::ending;
 use super::frame::Bounds;
 use super::launch::Launch;
 use super::process::{Allowance, End, Fault, Group, Process};
-use super::reply::{self, RunReply, SweepReply, SyncReply, ValueReply};
-use super::request::{self, Nothing, WireRun, WireValue};
+use super::reply::{self, GraftReply, RunReply, SweepReply, SyncReply, ValueReply};
+use super::request::{self, Nothing, WireGraft, WireRun, WireValue};
 use super::scratch::{Loan, Scratch};
 use super::spare::Spare;
 use super::turn::turn;
@@ -235,6 +235,19 @@ impl Executor for WorkerProcess {
         };
         let end = self.end(&fault);
         Ok(reply::lost(ending::of_step(fault, end, cpu), took))
+    }
+
+    fn graft(&mut self, request: &Graft<'_>) -> Result<Option<Ran>, ExecError> {
+        self.check()?;
+        let (output, may) = (self.launch.limits().output, service(&*self.launch));
+        let (body, blobs) = WireGraft::new(request);
+        let begun = Instant::now();
+        let (reply, blob) = match turn::<GraftReply>(self.ready()?, "graft", body, &blobs, may) {
+            Ok(replied) => replied,
+            Err(fault) => return Err(self.broke("graft", fault)),
+        };
+        let ran = reply.ran.map(|ran| ran.into_ran(request.seq, &blob, output, begun.elapsed()));
+        ran.transpose().map_err(|what| self.broke("graft", Fault::Garbled(what)))
     }
 
     fn sweep(&mut self) -> Result<Swept, ExecError> {

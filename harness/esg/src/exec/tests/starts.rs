@@ -114,7 +114,7 @@ fn the_greeting_says_everything() {
     run(&mut python, "order = list(hello['sources'])\nhello = dict(hello, nonce=0)");
     assert_eq!(python.value("order").unwrap().json, Some(json!(["z", "a"])));
     let hello = python.value("hello").unwrap().json.unwrap();
-    let limits = json!({"address_space": 2u64 << 30, "cpu_seconds": 86400, "file_size": 64 << 20,
+    let limits = json!({"address_space": 4u64 << 30, "cpu_seconds": 86400, "file_size": 64 << 20,
         "open_files": 64, "output_bytes": 6, "value_bytes": 5, "unit_bytes": 5});
     assert_eq!(hello["limits"], limits);
     assert_eq!(hello["protocol"], json!(1));

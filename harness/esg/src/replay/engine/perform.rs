@@ -171,7 +171,7 @@ impl Engine {
         self.live.spoil(dirty);
     }
 
-    fn record(
+    pub(super) fn record(
         &mut self,
         step: &Planned,
         state: &State,

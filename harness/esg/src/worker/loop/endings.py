@@ -13,6 +13,7 @@ _context = BaseException.__dict__["__context__"]
 _group = BaseExceptionGroup.__dict__["exceptions"]
 _module = type.__dict__["__module__"]
 _qualname = type.__dict__["__qualname__"]
+_status = SystemExit.__dict__["code"]
 _names = tuple(
     (kind, kind.__dict__["name"]) for kind in (NameError, ImportError, AttributeError)
 )
@@ -42,6 +43,15 @@ def type_name(kind):
     if type(module) is not str or module in ("builtins", "__main__"):
         return name
     return "%s.%s" % (module, name)
+
+
+def ends_well(exc):
+    """Whether the step has ended the program, as a script does at its end, with the status of success."""
+    if type(exc) is not SystemExit:
+        return False
+    status = _status.__get__(exc)
+    let_go(exc)
+    return status is None or type(status) is int and status == 0
 
 
 def raised(exc, step, recursion, syntax=False):

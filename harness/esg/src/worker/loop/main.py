@@ -138,6 +138,8 @@ class Worker:
     def _answer(self, op, request, blob):
         if op == "sync":
             return self._sync(request, blob), []
+        if op == "graft":
+            return self._steps.graft(request, blob)
         if op == "sweep":
             return self._sweep(), []
         if op == "value":

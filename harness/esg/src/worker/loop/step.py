@@ -2,16 +2,19 @@
 
 import builtins
 from gc import disable, enable
-from sys import getprofile, gettrace, setprofile, setrecursionlimit, settrace
+from sys import getprofile, getrecursionlimit, gettrace, setprofile, setrecursionlimit, settrace
 from time import perf_counter_ns
 
-from _harness.loop.endings import OK, file_of, raised
+from _harness.loop.endings import OK, ends_well, file_of, raised
 from _harness.loop.scalar import LOAD, bind, done, foresee, read_and_bound
 from _harness.values.shapes import ATOM_IDS
-from _harness.loop.texts import remember
+from _harness.loop.texts import deferred, remember
 from _harness.loop.wire import parse
+from _harness.world.settings import RECURSION, Recursion
 
 BLOB_BYTES = 256 << 20
+# With a lower limit of recursion what watches a step could not run.
+_LEAST_DEPTH = 100
 
 # The attributes to which the module `__main__` is reset after each step.
 _MODULE = {
@@ -44,6 +47,8 @@ class Steps:
         # Whether code of the program may run at any time: a thread, a hook, a signal. Every way to
         # start such code is reported.
         self._has_background_code = False
+        # Whether an earlier step's `from __future__ import annotations` holds for this one.
+        self._inherits = False
         self._put_back()
 
     def disturb(self):
@@ -54,7 +59,7 @@ class Steps:
     def run(self, request):
         """The reply to `run`, its blobs, and the keys of the units that belong to channels."""
         code, ending = self._begin(request)
-        if code is not None and not self._has_background_code and request.get("readings") is None:
+        if code is not None and not (self._has_background_code or self._inherits) and request.get("readings") is None:
             foreseen = foresee(request["source"], code, self._namespace)
             if foreseen is not None:
                 return self._scalar(request, code, *foreseen)
@@ -71,7 +76,23 @@ class Steps:
         reads = self._tracker.end()
         if self._channels.looked:
             reads.names.update(self._channels.looked)
+        if self._inherits:
+            reads.names.add("annotations")
         return self._end(request["seq"], ending, reads, ran - begun)
+
+    def graft(self, request, blob):
+        """The reply to `graft`, and its blobs: as to a step that binds the names of the units, and reads nothing."""
+        items = [{**item, "blob": blob[item["blob"][0]:sum(item["blob"])]} for item in request["units"]]
+        settled = self._graph.graft(request["seq"], items, frozenset(request["onto"]))
+        self._channels.settle()
+        if settled is None:
+            return {}, []
+        parts = _Parts()
+        bound = {entity for item in items for entity in item["take"]}
+        ran = {"ending": OK, "reads": [], "wrote": _wrote(_NOTHING, settled, bound, _NONE)}
+        ran["untracked"] = [{"what": note, "line": None} for note in settled.notes]
+        ran["units"] = [parts.unit(unit) for unit in settled.units]
+        return {"ran": ran}, parts.parts
 
     def _begin(self, request):
         """The code to run, if any; and the ending, if nothing needs to run."""
@@ -114,7 +135,7 @@ class Steps:
         if not read and not bound:
             self._graph.seen = {}
             return reply, parts.parts, _NONE
-        settled = self._graph.settle(request["seq"], read | bound, bound, _NONE)
+        settled = self._graph.settle(request["seq"], read, bound, _NONE)
         if settled.notes:
             self._has_background_code = True
             reply["untracked"] = [{"what": note, "line": None} for note in settled.notes]
@@ -147,24 +168,36 @@ class Steps:
         return reply, parts, keys
 
     def _compile(self, step, source):
+        self._inherits = False
         try:
-            return compile(source, remember(step, source), "exec", dont_inherit=True), None
+            code = compile(source, remember(step, source), "exec", dont_inherit=True)
+            texts = deferred(step, source, self._namespace)
+            self._inherits = texts is not None
+            return texts or code, None
         except BaseException as error:
             return None, raised(error, step, self._guard.recursion, syntax=True)
 
     def _execute(self, code, step):
+        given = max(Recursion.limit, _LEAST_DEPTH)
         try:
+            setrecursionlimit(given)
             try:
                 exec(code, self._namespace)
                 return OK
             finally:
                 # Not in a function, whose call would be traced, or exceed the limit.
+                if getrecursionlimit() != given:
+                    Recursion.limit = getrecursionlimit()
                 setrecursionlimit(self._guard.recursion)
                 if gettrace() is not None:
                     settrace(None)
                 if getprofile() is not None:
                     setprofile(None)
         except BaseException as error:
+            if issubclass(type(error), RecursionError):
+                self._channels.uses(RECURSION)
+            if ends_well(error):
+                return OK
             ending = raised(error, step, self._guard.recursion)
         # Formatting the exception may have run code of the step.
         self._guard.quiet()
@@ -208,7 +241,7 @@ class Steps:
             world = self._channels.end(ok, codes, reads, modules | graph.modules_met)
         read, bound = {"n:" + name for name in reads.names}, {"n:" + name for name in reads.bound}
         gone = {"n:" + name for name in reads.gone} if reads.gone else _NONE
-        touched = {*bound, *world.modules}
+        touched = {*world.modules}
         for name in reads.names:
             if name in names:
                 touched.add("n:" + name)
@@ -246,7 +279,7 @@ class Steps:
             dirty = bound | gone | set(graph.dirty(touched | gone, bound)) | set(world.dirty)
             reply["dirty"] = sorted(dirty)
             return reply, parts.parts, _NONE
-        if not touched and not gone and not world.wrote:
+        if not touched and not bound and not gone and not world.wrote:
             graph.seen = {}
             return reply, parts.parts, _NONE
         settled = graph.settle(seq, touched, bound, gone)

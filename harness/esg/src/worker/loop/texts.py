@@ -1,11 +1,16 @@
 """The texts of steps. Where a text moves and its code stays, functions get the new lines."""
 
+import __future__
+
 from gc import get_objects
 from linecache import cache
 from types import CodeType, FunctionType
 
 from _harness.loop.endings import file_of
 from _harness.world.files import SOURCES
+
+_mapping, _QUALNAME = type.__dict__["__dict__"].__get__, type.__dict__["__qualname__"].__get__
+_DEFERRED = __future__.annotations.compiler_flag
 
 
 def remember(step, source):
@@ -18,6 +23,16 @@ def remember(step, source):
     return file
 
 
+def deferred(step, source, namespace):
+    """The code of a step whose annotations stay texts, as an earlier step has imported that from
+    `__future__`. None if that makes no difference to it."""
+    if dict.get(namespace, "annotations") is not __future__.annotations:
+        return None
+    file = file_of(step)
+    plain, texts = _codes(file, source), _codes(file, source, _DEFERRED)
+    return None if len(plain) == len(texts) and all(map(_same, plain, texts)) else texts[0]
+
+
 class Moved:
     """By file name: the code of the present text, by the same code with the lines of an earlier one."""
 
@@ -28,7 +43,7 @@ class Moved:
         """The step has this text now. Its code is the same."""
         file = file_of(step)
         shown = "".join(cache[file][2]) if file in cache else ""
-        before, after = _codes(file, shown), _codes(file, source)
+        before, after = ([*_codes(file, text), *_codes(file, text, _DEFERRED)] for text in (shown, source))
         if len(before) != len(after) or not all(map(_same, before, after)):
             return
         now, known = dict(zip(before, after)), self._codes.setdefault(file, {})
@@ -38,15 +53,23 @@ class Moved:
         remember(step, source)
 
     def apply(self):
-        """Gives the present lines to the functions that exist."""
+        """Gives the present lines to the functions and classes that exist."""
         if not self._codes:
             return
+        lines = {(code.co_qualname, code.co_firstlineno): moved.co_firstlineno
+                 for known in self._codes.values() for code, moved in known.items()}
         for one in get_objects():
             if type(one) is FunctionType:
                 known = self._codes.get(one.__code__.co_filename)
                 moved = known and known.get(one.__code__)
                 if moved and moved is not one.__code__:
                     one.__code__ = moved
+            elif issubclass(type(one), type) and _mapping(one).get("__module__") == "__main__":
+                # From Python 3.13 on.
+                line = _mapping(one).get("__firstlineno__")
+                now = lines.get((_QUALNAME(one), line), line)
+                if now is not line:
+                    type.__setattr__(one, "__firstlineno__", now)
 
 
 def _same(one, other):
@@ -54,10 +77,10 @@ def _same(one, other):
     return (one.co_qualname, one.co_code, one.co_names) == (other.co_qualname, other.co_code, other.co_names)
 
 
-def _codes(file, source):
+def _codes(file, source, flags=0):
     """The code objects of a text, outermost first."""
     try:
-        found = [compile(source, file, "exec", dont_inherit=True)]
+        found = [compile(source, file, "exec", flags, dont_inherit=True)]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
     for code in found:

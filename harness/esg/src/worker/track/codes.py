@@ -4,9 +4,9 @@ Stores by module code are not watched as they happen, because that would slow do
 code shows which stores have surely happened in a successful step.
 """
 
-from types import CodeType
+from types import CodeType, FunctionType
 
-from _harness.values.bytecode import EXTENDED, JUMPS as _JUMPS, arguments, handlers, numbers, operations, opmap
+from _harness.values.bytecode import EXTENDED, FAST_LOCALS, JUMPS as _JUMPS, arguments, handlers, numbers, operations, opmap
 from _harness.values.bytecode import instructions as get_instructions
 
 _LEAVES = frozenset(("RETURN_VALUE", "RETURN_CONST", "RERAISE", "RAISE_VARARGS"))
@@ -37,6 +37,22 @@ def may_load(code):
     return loads
 
 
+def bodies(code):
+    """The bodies of the classes that the code itself defines: other nested code has fast locals."""
+    return [const for const in code.co_consts if type(const) is CodeType and not const.co_flags & FAST_LOCALS]
+
+
+def of_classes(code):
+    """The bodies of all classes in the code."""
+    found = []
+    for const in code.co_consts:
+        if type(const) is CodeType:
+            if not const.co_flags & FAST_LOCALS:
+                found.append(const)
+            found += of_classes(const)
+    return found
+
+
 def changes_globals(code):
     """The names that the code, including nested code, binds and deletes as globals."""
     stored, deleted = own_changes(code)
@@ -61,6 +77,19 @@ def own_changes(code):
         elif instruction.opname == "DELETE_GLOBAL":
             deleted.add(instruction.argval)
     return stored, deleted
+
+
+def rebinds(inside, key):
+    """Whether a function of a module, which another may wrap, rebinds one of its variables."""
+    functions = [value for value in list(inside.values()) if type(value) is FunctionType]
+    functions = [value.__dict__.get("__wrapped__", value) for value in functions]
+    return any(
+        type(value) is FunctionType
+        and value.__globals__ is inside
+        and key in value.__code__.co_names
+        and key in own_changes(value.__code__)[0]
+        for value in functions
+    )
 
 
 def nested(code):

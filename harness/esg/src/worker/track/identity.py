@@ -12,7 +12,7 @@ import weakref
 from types import MemberDescriptorType
 
 from _harness.values.compat import FLAGS as _FLAGS, HEAP as _HEAP, OFFSET as _OFFSET, frame_of
-from _harness.values.bytecode import instructions as get_instructions, operations, opmap, pairs
+from _harness.values.bytecode import FAST_LOCALS, instructions as get_instructions, operations, opmap, pairs
 
 _IS = opmap["IS_OP"]
 _CONST = opmap["LOAD_CONST"]
@@ -37,7 +37,7 @@ _SENTINELS = frozenset(("__dataclass_HAS_DEFAULT_FACTORY__", "_HAS_DEFAULT_FACTO
 
 
 class Operand:
-    """An operand of `is`: a constant, a chain of a name and attributes, or anything. `local`: the chain
+    """An operand of `is`: a constant, a chain of a name, attributes and constant keys, or anything. `local`: the chain
     starts at a variable of the function, whose value only its frame shows."""
 
     __slots__ = ("kind", "value")
@@ -47,7 +47,6 @@ class Operand:
 
 
 _never = {}
-_OPTIMIZED = 1  # CO_OPTIMIZED: the code has fast locals
 _Member = MemberDescriptorType
 _slot = _Member.__get__
 # The types of `f_locals`: a dict, and from 3.13 on a view in functions.
@@ -104,9 +103,15 @@ def _operand(code, before):
     if last.opname == "LOAD_CONST" or last.opname == "RETURN_CONST":
         return Operand("const", last.argval), before[:-1]
     attributes, at = [], len(before) - 1
-    while at > 0 and before[at].opname == "LOAD_ATTR":
-        attributes.append(before[at].argval)
-        at -= 1
+    while at > 0:
+        if before[at].opname == "LOAD_ATTR":
+            attributes.append(before[at].argval)
+            at -= 1
+        elif before[at].opname == "BINARY_SUBSCR" and at > 1 and before[at - 1].opname == "LOAD_CONST":
+            attributes.append((before[at - 1].argval,))
+            at -= 2
+        else:
+            break
     first = before[at]
     if attributes and attributes[0] in _CLASSES:
         return _SURE, before[:at] if first.opname.startswith("LOAD") else None
@@ -181,7 +186,7 @@ def _now(operand, frame):
         return _UNKNOWN
     name, *attributes = operand.value
     scope = frame.f_locals
-    if operand.kind == "local" or not frame.f_code.co_flags & _OPTIMIZED:
+    if operand.kind == "local" or not frame.f_code.co_flags & FAST_LOCALS:
         if _type(scope) not in _SCOPES:
             return _UNKNOWN
         value = scope.get(name, _UNKNOWN)
@@ -199,6 +204,8 @@ def _now(operand, frame):
 def _loaded(value, name):
     """What loading an attribute of an instance gives, where that runs no code."""
     kind = _type(value)
+    if _type(name) is tuple:
+        return _item(value, name[0])
     if value is _UNKNOWN or issubclass(kind, (type, _Module)) or _looked_up(kind, "__getattribute__") is not _attribute:
         return _UNKNOWN
     held = _looked_up(kind, name)
@@ -214,6 +221,17 @@ def _loaded(value, name):
     except AttributeError:
         own = {}
     return own.get(name, held) if _type(own) is dict else _UNKNOWN
+
+
+def _item(held, at):
+    """What a plain container has under a constant."""
+    kind = _type(held)
+    if kind is dict and len(held) <= _MOST:
+        # A look at it could compare keys by code of the program.
+        return next((value for one, value in held.items() if _type(one) is _type(at) and one == at), _UNKNOWN)
+    if (kind is list or kind is tuple) and _type(at) is int and -len(held) <= at < len(held):
+        return held[at]
+    return _UNKNOWN
 
 
 def _looked_up(cls, name):
@@ -305,10 +323,12 @@ class Identity:
 
 
 def _get(value, name):
-    """An attribute, if it can be read without running code."""
+    """An attribute or item, if it can be read without running code."""
     kind = _type(value)
     if value is _UNKNOWN:
         return value
+    if _type(name) is tuple:
+        return _item(value, name[0])
     if issubclass(kind, _Module):
         return _attribute(value, "__dict__").get(name, _UNKNOWN)
     if issubclass(kind, type):

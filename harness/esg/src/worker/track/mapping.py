@@ -4,24 +4,22 @@ Loads by module code, and loads of globals by functions, lambdas and comprehensi
 below, because the interpreter treats a dict subclass as a mapping. Three ways bypass them, and each is
 observed by other means:
 
-- class bodies find a name that is not in the class with a C function: the builtin that starts them is
-  wrapped, and every name that the body may load counts;
+- class bodies find a name that is not in the class with a C function: when the class is bound, every name
+  that its body may load counts. Nothing is called in the place of the builtin that runs a body, because
+  metaclasses look at the frame that defines their class;
 - code run by `exec` or `eval` with locals of its own does the same: an audit event reports it;
 - names declared `global` in a function are bound and deleted this way: its code shows it after the
   step.
 """
 
-import builtins
 import sys
 from types import CodeType, ModuleType
 
-from _harness.track.codes import changes_globals, may_load, of_module, stores, straight
+from _harness.track.codes import bodies, changes_globals, may_load, of_classes, of_module, stores, straight
 from _harness.track.reads import DUNDERS, FEW, Ledger, main_module, starred
 from _harness.values.compat import caller
 from _harness.values.shapes import ATOM_IDS
 
-_build_class = builtins.__build_class__
-_builtins = vars(builtins)
 _names, _values, _length, _get, _has = dict.keys, dict.values, dict.__len__, dict.get, dict.__contains__
 _WHOLE = frozenset(("globals", "locals"))
 _MOST_KNOWN = 20_000
@@ -33,9 +31,11 @@ class _Plain(dict):
     __slots__ = ()
 
 
-def _make_namespace(ledger):
+def _make_namespace(ledger, classes, built):
     """A dict that reports every access to the ledger. It overrides every method, because an
-    inherited one would allow unobserved reads."""
+    inherited one would allow unobserved reads.
+
+    Calls `built` before it binds a name of `classes`."""
     item = dict.__getitem__
     decided, stored = ledger.decided, ledger.stored
 
@@ -66,6 +66,8 @@ def _make_namespace(ledger):
         def __setitem__(self, name, value):
             if name not in stored:
                 ledger.store(name)
+            if name in classes:
+                built(name)
             dict.__setitem__(self, name, value)
 
         def __delitem__(self, name):
@@ -130,9 +132,11 @@ class Tracker:
     def __init__(self, scratch=None):
         self._scratch = None if scratch is None else scratch.rstrip("/") + "/"
         self._ledger = ledger = Ledger()
+        # By name, the bodies of classes that running code defines and has not bound yet.
+        self._classes = {}
 
         def namespace_of(main):
-            made = _make_namespace(ledger)
+            made = _make_namespace(ledger, self._classes, self._built)
             dict.update(made, ModuleType.__getattribute__(main, "__dict__"))
             return made
 
@@ -148,14 +152,21 @@ class Tracker:
         self._given = False
         self._stores = {}
         self._changes = {}
+        self._bodies = {}
         sys.addaudithook(self._audit)
 
-        def __build_class__(func, name, /, *bases, **named):
-            if ledger.active and func.__globals__ is ledger.namespace:
-                self._runs(func.__code__)
-            return _build_class(func, name, *bases, **named)
+    def _defines(self, code):
+        """Code is about to run that may define classes."""
+        for body in bodies(code):
+            self._classes.setdefault(body.co_name, []).append(body)
 
-        self._hook = __build_class__
+    def _built(self, name):
+        """A class, or what its decorators made of it, is about to be bound."""
+        todo = self._classes.pop(name)
+        while todo:
+            body = todo.pop()
+            self._runs(body)
+            todo += bodies(body)
 
     def _runs(self, code):
         """Code is about to run that may load globals unobserved."""
@@ -174,6 +185,7 @@ class Tracker:
         if not frame.f_code.co_filename.startswith("<frozen importlib") and self._may_be_program(frame):
             self._ran.append(args[0])
             self._runs(args[0])
+            self._defines(args[0])
 
     def _may_be_program(self, frame):
         """Whether code that this frame runs may have the program's names: the frame has them itself, or
@@ -201,9 +213,10 @@ class Tracker:
         self._ledger.begin()
         self._code = code
         self._ran = []
+        self._classes.clear()
         if code is not None:
             self._ledger.reads.executed[id(code)] = code
-        _builtins["__build_class__"] = self._hook
+            self._defines(code)
 
     def forget(self):
         """Lets go of what the last step found."""
@@ -216,9 +229,6 @@ class Tracker:
         """What was read since `begin`, and which names were bound or unbound."""
         reads = self._ledger.end()
         self._given = self._given or reads.everything
-        # The step may have deleted it.
-        if _builtins.get("__build_class__") is self._hook:
-            _builtins["__build_class__"] = _build_class
         return reads
 
     def late(self, reads, codes_of):
@@ -250,6 +260,18 @@ class Tracker:
             stored, deleted = self._known(self._changes, code, changes_globals)
             self._may_store(stored)
             self._may_delete(deleted)
+            self._may_define(self._known(self._bodies, code, of_classes))
+        for found in self._classes.values():
+            self._may_define(found)
+
+    def _may_define(self, found):
+        """Bodies of classes that may have run, before or after the names in them were bound."""
+        ledger = self._ledger
+        for body in found:
+            ledger.reads.executed[id(body)] = body
+            for name in may_load(body) - DUNDERS:
+                if name in ledger.start or not _has(ledger.namespace, name):
+                    ledger.reads.names.add(name)
 
     def _stored(self, names):
         """Names that were surely bound. A new one is visible."""

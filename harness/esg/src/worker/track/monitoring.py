@@ -19,6 +19,7 @@ from types import FunctionType, ModuleType
 from _harness.track.identity import distinguishes, watched
 from _harness.track.names import LOAD, STAR, STORE, names_of
 from _harness.track.reads import Ledger, main_module, starred
+from _harness.values.bytecode import FAST_LOCALS
 from _harness.values.compat import caller, frame_of
 
 _NAME = "harness"
@@ -28,7 +29,6 @@ _STARTS = _EVENTS.PY_START | _EVENTS.PY_RESUME
 _restart_events, _set_events = monitoring.restart_events, monitoring.set_events
 _get_local_events, _set_local_events = monitoring.get_local_events, monitoring.set_local_events
 _get_tool = monitoring.get_tool
-_OPTIMIZED = 1  # CO_OPTIMIZED: the code has fast locals, so no mapping in which it looks up names
 _MOST_TABLES = 20_000
 _IS = "is"
 # The type of `f_locals` in a function: a dict in 3.12, a view in 3.13.
@@ -229,7 +229,7 @@ class Tracker:
                 return None
         if not ledger.active:
             return None
-        if local and not own and not code.co_flags & _OPTIMIZED:
+        if local and not own and not code.co_flags & FAST_LOCALS:
             scope = _elsewhere(frame, ledger.namespace)
             if scope is not None:
                 # A class body, or code with locals of its own.
@@ -239,7 +239,7 @@ class Tracker:
                     return None
         if kind == LOAD:
             if whole and not dict.__contains__(ledger.namespace, name):
-                if name == "globals" or not code.co_flags & _OPTIMIZED:
+                if name == "globals" or not code.co_flags & FAST_LOCALS:
                     ledger.everything()
                 ledger.load(name)
                 return None

@@ -11,10 +11,12 @@ that the step bound and deleted counts as deleted, even if it did not exist befo
 """
 
 from itertools import compress, islice
+from linecache import cache
 from operator import is_, is_not
 from re import compile as _pattern
+from re import escape
 from sys import modules
-from types import ModuleType
+from types import FunctionType, ModuleType
 
 from _harness.values.compat import caller
 
@@ -34,8 +36,11 @@ DUNDERS = frozenset(
 )
 
 ABSENT = object()
+_STEP = "<step:"
+_mapping, _NAME = type.__dict__["__dict__"].__get__, type.__dict__["__name__"].__get__
 
-_words = _pattern(r"[^\W\d]\w*").findall
+# The identifiers in a text.
+words = _pattern(r"[^\W\d]\w*").findall
 _attribute = ModuleType.__getattribute__
 _contains = dict.__contains__
 # Attributes that any module has by its type, and that the import system reads from every module.
@@ -46,6 +51,12 @@ _values = dict.values
 _length = dict.__len__
 # Up to this many names, copying one by one is fastest on an interpreter with another way.
 FEW = 64
+# Functions of packages that evaluate texts in the namespace, whose loads are seen like any others.
+_EVALUATES = frozenset((
+    ("inspect", "get_annotations"), ("pydantic._internal._namespace_utils", "get_module_ns_of"),
+    ("msgspec._utils", "get_class_annotations")))
+# And those that copy it: what they look up, or bind, they do in the copy.
+_COPIES = frozenset((("pydantic._internal._generics", "create_generic_submodel"), ("attr._make", "_make_init_script")))
 
 
 class Reads:
@@ -191,13 +202,16 @@ def main_module(namespace_of, ledger):
 
         def __getattribute__(self, name):
             if name == "__dict__":
-                _whole(ledger)
-                return namespace
+                return _whole(ledger)
             if name == "__class__":
                 return ModuleType
             if _contains(namespace, name):
                 ledger.load(name)
                 return _item(namespace, name)
+            if name == "__file__":
+                file = _file_of_class(caller(1))
+                if file is not None:
+                    return file
             if name not in DUNDERS and name not in _OF_MODULES:
                 ledger.load(name)
                 late = dict.get(namespace, "__getattr__")
@@ -230,27 +244,49 @@ def main_module(namespace_of, ledger):
     return main
 
 
+def _file_of_class(frame):
+    """The file of the class that `inspect` looks for: that of a function in it, or the newest with a class of its
+    name. None if something else asks."""
+    if frame.f_code.co_name != "getfile" or dict.get(frame.f_globals, "__name__") != "inspect":
+        return None
+    cls = frame.f_locals.get("object")
+    if not issubclass(type(cls), type):
+        return None
+    for held in _mapping(cls).values():
+        function = held.__func__ if type(held) in (staticmethod, classmethod) else held
+        if type(function) is FunctionType and function.__code__.co_filename.startswith(_STEP):
+            return function.__code__.co_filename
+    defines = _pattern(rf"\s*class\s+{escape(_NAME(cls))}\b").match
+    files = [file for file in cache if file.startswith(_STEP) and any(map(defines, cache[file][2]))]
+    return files[-1] if files else None
+
+
 def _whole(ledger):
-    """A caller takes the dict of `__main__`.
+    """The dict of `__main__`, which a caller takes.
 
     The package dataclasses does so for every class it is given, to find out whether an annotation
-    that is a string means `ClassVar`: it looks up the words of that annotation. Typing and inspect
-    evaluate such strings, whose loads are seen like any others.
+    that is a string means `ClassVar`: it looks up the words of that annotation. The package attrs copies
+    the dict, so that such strings can be evaluated later; the methods that it makes load nothing else from the
+    copy. Pydantic would bind a subscripted model under its name, once for each process: it binds it in a copy.
     """
-    frame = caller(2)
+    namespace, frame = ledger.namespace, caller(2)
     asks = dict.get(frame.f_globals, "__name__") if type(frame.f_globals) is dict else None
-    if asks == "typing" or asks == "inspect" and frame.f_code.co_name == "get_annotations":
-        return
+    caller_is = asks, frame.f_code.co_name
+    if asks == "typing" or caller_is in _EVALUATES:
+        return namespace
+    if caller_is in _COPIES:
+        return ledger.copy(namespace)
     if asks == "dataclasses":
         if frame.f_code.co_name == "_is_type":
             annotation = frame.f_locals.get("annotation")
             if type(annotation) is str:
-                for word in _words(annotation):
+                for word in words(annotation):
                     ledger.load(word)
-            return
+            return namespace
         if frame.f_code.co_name == "_process_class":
-            return
+            return namespace
     ledger.everything()
+    return namespace
 
 
 def starred(name):

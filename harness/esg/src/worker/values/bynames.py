@@ -67,6 +67,8 @@ class Names:
         # Those without a name, which are the program's and may not be needed any more.
         self.unnamed = {}
         self.scanned = {}
+        # The read-only views that packages keep, as of a number of loaded modules.
+        self.views, self.views_of = {}, 0
 
     def lookup(self, module, qualname):
         """The object behind a name, or None. Skips what a program put in its place: that is a value
@@ -137,7 +139,7 @@ class Names:
                             return (module, "%s^%d" % (qualname, up))
             return found
         if t is _Function:
-            return self._verified(o.__module__, o.__qualname__, o) or self._stand_in(o)
+            return self._verified(o.__module__, o.__qualname__, o) or self._stand_in(o) or self._closure(o)
         if t is _Builtin:
             owner = o.__self__
             if issubclass(type(owner), _Module):
@@ -178,6 +180,19 @@ class Names:
                     return self._verified(name, key, o) or ("<live>" + name, key)
         return self._verified("datetime", o.__qualname__, o)
 
+    def _closure(self, o):
+        """The name under which a package keeps a closure that it has made for itself."""
+        module = o.__module__
+        if type(module) is not str or "<locals>" not in o.__qualname__ or self.program(module):
+            return None
+        package = str.partition(module, ".")[0]
+        for name in tuple(_modules):
+            if name == package or str.startswith(name, package + "."):
+                found = self._held(name, o)
+                if found is not None:
+                    return found
+        return None
+
     def callable(self, o):
         """The name of a worker object that replaces a builtin function in a module."""
         held = object.__getattribute__(o, "__dict__")
@@ -197,6 +212,8 @@ class Names:
         single = _SINGLETONS.get(id(o))
         if single is not None:
             return single
+        if type(o) is types.MappingProxyType:
+            return self._view(o)
         module = _TYPE_MODULE(type(o))
         if module == "builtins" and type(o).__name__ == "NoDefaultType":
             module = "typing"
@@ -204,6 +221,19 @@ class Names:
             return None
         package = str.partition(module, ".")[0]
         return self._held(module, o) or (self._held(package, o) if package != module else None)
+
+    def _view(self, o):
+        """(module, attribute) of a read-only view that a package keeps, or None: what it gives to each of
+        the program's objects would join them otherwise."""
+        if self.views_of != len(_modules):
+            self.views_of = len(_modules)
+            self.views = {
+                id(value): name
+                for name in sorted(_modules, reverse=True) if not self.program(name)
+                for value in tuple((module_dict(name) or {}).values()) if type(value) is types.MappingProxyType
+            }
+        name = self.views.get(id(o))
+        return self._held(name, o) if name is not None else None
 
     def _held(self, module, o):
         """(module, attribute) of an instance that this module holds, or None."""

@@ -13,6 +13,7 @@ instructions = dis.get_instructions
 opmap, opname = dis.opmap, dis.opname
 JUMPS = frozenset(dis.hasjabs) | frozenset(dis.hasjrel)
 EXTENDED = dis.EXTENDED_ARG
+FAST_LOCALS = 1     # `inspect.CO_OPTIMIZED`: the code has fast locals, so no mapping in which it looks up names
 LOAD_GLOBAL = opmap["LOAD_GLOBAL"]
 # The number of cache units after each instruction. By name from 3.13 on.
 _CACHES = (
@@ -76,3 +77,8 @@ def handlers(code):
             return
         length, target, _depth = number(), number(), number()
         yield start * 2, (start + length) * 2, target * 2
+
+
+def names_in(code: CodeType) -> set[str]:
+    """The names that a code object and those in it look up anywhere but among their local variables."""
+    return set(code.co_names).union(*[names_in(const) for const in code.co_consts if type(const) is CodeType])

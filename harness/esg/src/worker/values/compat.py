@@ -7,6 +7,7 @@ host refuses the interpreter: a read that goes unseen would be worse.
 import _collections  # type: ignore[import-not-found]
 import sys
 import types
+from functools import lru_cache
 from gc import get_referents
 from sys import _getframe as frame_of
 from sys import getrefcount
@@ -55,6 +56,13 @@ def threads():
     """The running threads by their numbers, if the program has loaded `threading`."""
     threading = sys.modules.get("threading")
     return dict(threading._active) if threading is not None else {}
+
+
+def cached(function, number, bounded):
+    """The values that a `functools.lru_cache` has, of which there are this many. It visits its type, and if it has a
+    bound each key with its value and the type of what links them, otherwise the dict of all."""
+    held = get_referents(function)
+    return held[2:2 + 3 * number:3] if bounded else list(held[1].values())
 
 
 def start_threads_by(function):
@@ -139,6 +147,15 @@ def _references():
     return getrefcount(held) == before + 1 and {*map(id, get_referents([held, one]))} == {id(held), id(one)}
 
 
+def _caches():
+    for most in (2, None):
+        function = lru_cache(most)(lambda x: [x])
+        want = [function(x) for x in "ab"]
+        if [*map(id, cached(function, 2, most is not None))] != [*map(id, want)]:
+            return False
+    return True
+
+
 def _imports():
     named = ("_find_and_load", "_handle_fromlist", "_call_with_frames_removed", "ModuleSpec")
     return all(callable(getattr(bootstrap, name, None)) for name in named)
@@ -182,7 +199,7 @@ def _monitoring():
 # What each test is about.
 _TESTS = (
     ("bytecode", _bytecode), ("frames", _frames), ("the layout of objects", _layouts),
-    ("references", _references), ("the import system", _imports), ("modules", _modules),
+    ("references", _references), ("caches", _caches), ("the import system", _imports), ("modules", _modules),
     ("monitoring", _monitoring),
 )
 

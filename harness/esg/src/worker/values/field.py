@@ -20,7 +20,7 @@ from _harness.values.compat import get_referents, getrefcount
 from _harness.values.drawings import DRAWING
 from _harness.values.dtypes import Restricted
 from _harness.values.reductions import laid_out, masked, packed, reductions, unmasked
-from _harness.values.shapes import ATOM_IDS, MAPPING, Kind, Unloadable, lookup, register
+from _harness.values.shapes import ATOM_IDS, MAPPING, Kind, Unloadable, by_address, lookup, register
 from _harness.values.trusted import DRAWINGS, PACKAGES, Sort, copies_on_write, is_constant, is_frame, may_be_held, \
     proper, top_of
 from _harness.values.views import LENT, PART, RECORD
@@ -66,16 +66,12 @@ class _Writer(Pickler):
                 self.state(o)
             return self.part(o, getrefcount(o), self.copies)
         if id(kind) in _FIXED:
-            if _MODULE_OF(o) == "__main__":
-                raise Unstorable(f"an object of type {_NAME(kind)} of the program")
-            return None
+            return self.foreign(o) if _MODULE_OF(o) == "__main__" else None
         sort = self.walk.sorts.get(id(kind))
         if sort is None:
             sort = self.walk.sorts[id(kind)] = Sort(self.walk, kind)
         if not sort.package:
-            if sort.program:
-                raise Unstorable(f"an object of type {_NAME(kind)} of the program")
-            return None
+            return self.foreign(o) if sort.program else None
         self.count += 1
         if sort.ufunc:
             return self.walk.world.names.of(o)
@@ -112,6 +108,14 @@ class _Writer(Pickler):
         if not MAPPING(kind)["flags"].__get__(o).forc:
             self.dispatch_table = reductions(kind, laid_out)
         return packed(o)
+
+    def foreign(self, o):
+        """An object of the program is written by itself. One that has a hash of its own could not be a key
+        before it has its content."""
+        if self.constant or not (by_address(o) or lookup(type(o), "__hash__") is None):
+            raise Unstorable(f"an object of type {_NAME(type(o))} of the program")
+        self.kids.append(o)
+        return len(self.kids) - 1
 
     def state(self, held):
         """A dict that may be what an object keeps, or a copy of it."""
@@ -209,10 +213,27 @@ def _viewed():
 _VIEWED = _viewed()
 
 
+def _owned(view):
+    """Makes an array that owns its memory, like the one that was written: not a view of what was read."""
+    def make(*given):
+        made = view(*given)
+        whole = _modules["numpy"].empty_like(made)
+        if made.nbytes:
+            # With what is between the fields of records.
+            whole.ravel("K").view("u1")[:] = made.ravel("K").view("u1")
+        whole.flags.writeable = made.flags.writeable
+        return whole
+    return make
+
+
 class _Reader(Restricted):
     """Reads what the writer has written."""
 
     parts: list | tuple = ()
+
+    def find_class(self, module, name):
+        found = super().find_class(module, name)
+        return _owned(found) if name == "_frombuffer" and module.startswith("numpy.") else found
 
     def persistent_load(self, packed):
         """A function, a dtype, an array of plain objects, an index, or a part that is written by itself."""

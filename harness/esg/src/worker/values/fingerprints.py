@@ -1,6 +1,6 @@
 """What is known of an entity: its fingerprint, its mutable objects, its references."""
+from array import array
 from hashlib import sha256
-from _pickle import dumps
 from operator import is_
 
 from _harness.values.funcs import Function
@@ -160,26 +160,39 @@ def _outermost(common, at):
     return whole or [max(common, key=at.__getitem__)]
 
 
-def share(entries):
+def share(entries, known):
     """For each pair of members that share objects, a digest of what they share: ordinals in both walks.
 
     A pair appears in the order of the names. The name of a token shows only when it was made, so a
-    pair of tokens appears in both orders."""
-    at = [_places(e) for e in entries]
-    out = []
+    pair of tokens appears in both orders. `known`: the answers for pairs, which are added."""
+    places, out = {}, []
     for i, a in enumerate(entries):
-        for j in range(i + 1, len(entries)):
-            b = entries[j]
-            common = at[i].keys() & at[j].keys()
-            if not common:
-                continue
-            if a.inside or b.inside:
-                common = _outermost(common, at[i])
-            ways = [(i, j), (j, i)]
-            if a.entity[0] != "t" or b.entity[0] != "t":
-                ways = ways[:1] if a.entity < b.entity else ways[1:]
-            for x, y in ways:
-                which = sorted([(at[x][o], at[y][o]) for o in common])
-                out.append([entries[x].entity, entries[y].entity,
-                            sha256(dumps(which, 4)).hexdigest()])
+        for b in entries[i + 1:]:
+            pair = a.entity, b.entity
+            if pair not in known:
+                known[pair] = _shared(a, b, places)
+            out += known[pair]
     return sorted(out)
+
+
+def _shared(a, b, places):
+    """The digests for one pair."""
+    for e in (a, b):
+        if e.entity not in places:
+            places[e.entity] = _places(e)
+    at = [places[a.entity], places[b.entity]]
+    common = at[0].keys() & at[1].keys()
+    if not common:
+        return []
+    if a.inside or b.inside:
+        common = _outermost(common, at[0])
+    ways = [(0, 1), (1, 0)]
+    if a.entity[0] != "t" or b.entity[0] != "t":
+        ways = ways[:1] if a.entity < b.entity else ways[1:]
+    out = []
+    for x, y in ways:
+        which = sorted(common, key=at[x].__getitem__)
+        digest = sha256(array("q", map(at[x].__getitem__, which)))
+        digest.update(array("q", map(at[y].__getitem__, which)))
+        out.append([(a, b)[x].entity, (a, b)[y].entity, digest.hexdigest()])
+    return out

@@ -9,12 +9,29 @@ import marshal
 import types
 
 from _harness.values import codeforms as codes
+from _harness.values.bytecode import names_in
+from _harness.values.compat import cached
 from _harness.values.shapes import ATOM_IDS, Unserializable, Kind, Unloadable, lookup, register
 
 Function, Method, Builtin = types.FunctionType, types.MethodType, types.BuiltinFunctionType
 _dumps, _loads = marshal.dumps, marshal.loads
 _PARAMS = "__type_params__" in Function.__dict__
 _Cell = types.CellType
+# attrs gives the methods that it makes a copy of the namespace in which their class is defined.
+_COPIES = "<attrs generated "
+
+
+def _loaded(f):
+    """The names that a function finds in its copy of a namespace: no other code has the copy."""
+    return [name for name in sorted(names_in(f.__code__)) if name in f.__globals__]
+
+
+def _annotated(walk, f):
+    """The annotations of a function, or the function of a package that it wraps and shares them with."""
+    wrapped = f.__dict__.get("__wrapped__")
+    if type(wrapped) is Function and wrapped.__annotations__ is f.__annotations__ and walk.world.names.of(wrapped):
+        return wrapped
+    return f.__annotations__
 
 
 def frozen(walk, o, depth=8):
@@ -55,8 +72,11 @@ class Func(Kind):
             walk.extra(lambda code=code: _dumps(code))
             where = walk.space(f.__globals__)
             cells = f.__closure__ or ()
+            if where is None and str.startswith(code.co_filename, _COPIES):
+                where = _loaded(f)
+                cells += tuple([f.__globals__[name] for name in where])
             head.append((f.__name__, f.__qualname__, codes.digest(code), where, len(cells)))
-            kids += (f.__defaults__, f.__kwdefaults__, f.__annotations__, f.__dict__, f.__doc__, f.__module__,
+            kids += (f.__defaults__, f.__kwdefaults__, _annotated(walk, f), f.__dict__, f.__doc__, f.__module__,
                      f.__type_params__ if _PARAMS else None, f.__globals__ if where is None else None)
             kids += cells
         return head, kids
@@ -65,21 +85,28 @@ class Func(Kind):
         return None
 
     def make_one(self, load, head, part, code):
-        name, _, _, where, cells = head
-        space = load.end(where) if where is not None else part[7]
+        name, _, _, where, _ = head
+        cells = part[8:]
+        if type(where) is list:
+            space, cells = {}, cells[:len(cells) - len(where)]
+        else:
+            space = load.end(where) if where is not None else part[7]
         if type(space) is not dict and not issubclass(type(space), dict):
             raise Unloadable("the globals of a function")
-        for cell in part[8:]:
+        for cell in cells:
             if type(cell) is not _Cell:
                 raise Unloadable("a cell")
-        return Function(_loads(code), space, name, None, tuple(part[8:]) or None)
+        return Function(_loads(code), space, name, None, tuple(cells) or None)
 
     def fill(self, load, objs, head, kids):
         at = 0
-        for f, (_, qualname, _, _, cells) in zip(objs, head):
+        for f, (_, qualname, _, where, cells) in zip(objs, head):
             part = kids[at:at + 8]
             at += 8 + cells
-            f.__defaults__, f.__kwdefaults__, f.__annotations__, f.__dict__, f.__doc__, f.__module__ = part[:6]
+            if type(where) is list:
+                f.__globals__.update(zip(where, kids[at - len(where):at]))
+            f.__defaults__, f.__kwdefaults__, noted, f.__dict__, f.__doc__, f.__module__ = part[:6]
+            f.__annotations__ = noted.__annotations__ if type(noted) is Function else noted
             f.__qualname__ = qualname
             if _PARAMS and part[6] is not None:
                 f.__type_params__ = part[6]
@@ -203,8 +230,13 @@ CACHED_TYPE = type(functools.lru_cache(None)(lambda: 0))
 _INFO, _CACHED_DICT = CACHED_TYPE.__dict__["cache_info"], CACHED_TYPE.__dict__["__dict__"].__get__
 
 
+# Of a cache with more values none is looked at: that would cost each step that names it.
+_MANY_CACHED = 10_000
+
+
 class Cached(Kind):
-    """`functools.lru_cache` that has not been called yet. The content of a used one cannot be read."""
+    """`functools.lru_cache` that has not been called yet. A used one is made again. What it has cached is content: a
+    name may have the same object."""
     tag, sure = "lc", False
     _params = "cache_parameters"
     used = Unserializable("type functools.lru_cache", tag="lu", kids=lambda walk, o: Cached.kids(o), blind=False)
@@ -212,8 +244,10 @@ class Cached(Kind):
     @staticmethod
     def kids(o):
         held = _CACHED_DICT(o)
-        info = _INFO(o)
-        return [held.get("__wrapped__"), held, tuple(info)]
+        hits, misses, most, number = _INFO(o)
+        values = cached(o, number, most is not None) if number <= _MANY_CACHED else ()
+        shown = [v for v in values if id(type(v)) not in ATOM_IDS]
+        return [held.get("__wrapped__"), held, (hits, misses, most, number), *shown]
 
     def pick(self, walk, o):
         info = _INFO(o)

@@ -9,12 +9,15 @@ import sys
 import types
 from collections import Counter
 
+from _harness.values.compat import SIZE
 from _harness.values.levels import TooLarge
+from _harness.values.models import derived, remake
 from _harness.values.shapes import MAPPING, MRO, Kind, Unloadable, lookup, register
 
 _Getset, _Member = types.GetSetDescriptorType, types.MemberDescriptorType
 _BASES = type.__dict__["__bases__"].__get__
 _NAME = type.__dict__["__name__"].__get__
+_MODULE = type.__dict__["__module__"].__get__
 _QUALNAME = type.__dict__["__qualname__"].__get__
 # What Python maintains itself, or the position of a class in its file.
 _SKIPPED = frozenset(("__dict__", "__weakref__", "__slotnames__", "_abc_impl", "__firstlineno__"))
@@ -36,7 +39,7 @@ def registered(walk, cls):
     except TypeError:
         return []
     found = [c for c in found if c is not None]
-    names = {id(c): (str(type.__dict__["__module__"].__get__(c)), _QUALNAME(c)) for c in found}
+    names = {id(c): (str(_MODULE(c)), _QUALNAME(c)) for c in found}
     many = Counter(names.values())
     rank = {id(c): (names[id(c)], content(walk, c) if many[names[id(c)]] > 1 else "") for c in found}
     if len(set(rank.values())) < len(found):
@@ -54,6 +57,29 @@ def content(walk, cls):
         return ""
 
 
+def _shown(o, cls):
+    """What an object that is not written in Python shows of itself by descriptors of its class."""
+    found = []
+    for name, descriptor in MAPPING(cls).items():
+        if type(descriptor) in (_Getset, _Member) and name != "__signature__":
+            try:
+                found.append((name, descriptor.__get__(o)))
+            except Exception:
+                found.append((name, None))
+    return found
+
+
+def _native(cls):
+    """What a metaclass that is not written in Python keeps of a class, as far as it shows that."""
+    found = []
+    for meta in MRO(type(cls)):
+        if SIZE(meta) > SIZE(type):
+            for name, value in _shown(cls, meta):
+                of_meta = str(_MODULE(type(value))).partition(".")[0] == str(_MODULE(meta)).partition(".")[0]
+                found.append((name, tuple(_shown(value, type(value))) if of_meta else value))
+    return found
+
+
 class Class(Kind):
     tag, sure = "T", False
     first_make = True
@@ -63,8 +89,9 @@ class Class(Kind):
         for cls in objs:
             bases = [walk.name(b) for b in _BASES(cls)]
             keys, values, line = [], [], None
+            left_out = derived(cls)
             for k, v in MAPPING(cls).items():
-                if type(k) is not str or own_slot(cls, k, v) or k in _SKIPPED:
+                if type(k) is not str or own_slot(cls, k, v) or k in _SKIPPED or k in left_out:
                     line = v if k == "__firstlineno__" else line
                     continue
                 if k == "__static_attributes__" and type(v) is tuple:
@@ -75,6 +102,11 @@ class Class(Kind):
                     walk.note("__del__")
                 keys.append(k)
                 values.append(v)
+            if SIZE(type(cls)) > SIZE(type):
+                walk.fail("class " + _NAME(cls) + ": a metaclass with state of its own")
+                for k, v in _native(cls):
+                    keys.append(k)
+                    values.append(v)
             slots = MAPPING(cls).get("__slots__")
             if slots is not None and type(slots) is not str:
                 slots = [s for s in slots if type(s) is str]
@@ -91,6 +123,10 @@ class Class(Kind):
     def make(self, load, head, n):
         return None
 
+    def can_be_made(self, load, head):
+        """Whether what a class is made from exists."""
+        return all([load.end(mark) is not None for mark in (head[2], *head[3])])
+
     def make_class(self, load, head):
         name, qualname, meta, bases, keys, slots, kept, _ = head
         meta, bases = load.named(meta), tuple([load.named(b) for b in bases])
@@ -104,6 +140,8 @@ class Class(Kind):
         space["__orig_bases__"] = (object,)     # keeps `Generic` from reading what does not exist yet
         if "__module__" not in space:
             space["__module__"] = "__main__"
+        if "__init_subclass__" in space:
+            space["__init_subclass__"] = _SILENT    # until the class gets its own, it may get subclasses
         muted = []
         try:
             for base in {id(b): b for top in bases for b in MRO(top)}.values():
@@ -135,6 +173,8 @@ class Class(Kind):
             at += len(keys)
             if "_member_map_" in keys:
                 load.later(lambda cls=cls: members(cls))
+            elif derived(cls) or "__is_pydantic_dataclass__" in keys:
+                load.later(lambda cls=cls: remake(cls))
             for sub in kids[at:at + virtual]:
                 _abc._abc_register(cls, sub)
             at += virtual

@@ -7,8 +7,10 @@ import array
 import io
 import types
 from collections import OrderedDict, defaultdict, deque
+from itertools import chain
 
 from _harness.values.compat import FIXED as _FIXED, FLAGS as _FLAGS, HEAP as _HEAP, SIZE as _SIZE, get_referents
+from _harness.values.models import slot_of
 from _harness.values.payloads import (
     OfBytearray, OfDeque, OfDict, OfError, OfFrozen, OfSequence, OfSet, OfState, OfTuple, OfValue, Payload)
 from _harness.values.shapes import MAPPING, MRO, Unserializable, Kind, pairs, put_pairs
@@ -95,6 +97,8 @@ class Instance(Kind):
         self.early = not payload.late
         self.bare = payload is PAYLOADS[object] and not slots and getdict is not None
         self.owned = None
+        # A slot that is no content, with what makes the value that it begins with.
+        self.unread = None
         self.sure = payload.sure
 
     def mark(self, walk):
@@ -103,6 +107,13 @@ class Instance(Kind):
     def split(self, walk, objs):
         if self.bare:
             return None, list(map(self.getdict, objs))
+        if self.payload is PAYLOADS[object] and self.owned is None:
+            readers = [slot.__get__ for slot in self.slots]
+            try:
+                columns = [map(read, objs) for read in (*([self.getdict] if self.getdict else ()), *readers)]
+                return [(None, 0, [True] * len(readers), 0)] * len(objs), list(chain.from_iterable(zip(*columns)))
+            except AttributeError:
+                pass    # some slots are empty
         head, kids = [], []
         payload, getdict, slots = self.payload, self.getdict, self.slots
         for o in objs:
@@ -130,11 +141,21 @@ class Instance(Kind):
             head.append((state, len(found), have, rest))
         return head, kids
 
+    def width(self, head):
+        # Those that were read column by column have one head in common.
+        same = head is not None and len(head) > 1 and head[0] is head[-1]
+        return len(head[0][2]) + (self.getdict is not None) if same else 0
+
     def make(self, load, head, n):
         if self.bare:
             new, cls = object.__new__, self.cls
             return [new(cls) for _ in range(n)]
-        return [self.payload.new(self.cls, part[0]) for part in head]
+        made = [self.payload.new(self.cls, part[0]) for part in head]
+        if self.unread is not None:
+            slot, first = self.unread
+            for o in made:
+                slot.__set__(o, first())
+        return made
 
     def fill(self, load, objs, head, kids):
         if self.bare:
@@ -200,7 +221,9 @@ def instance_kind(cls):
     owned = None
     if getdict is not None and setdict is None:
         owned, getdict = getdict, None
-    kind = Instance(cls, payload, getdict, slots, mro)
+    unread, first = slot_of(cls)
+    kind = Instance(cls, payload, getdict, [slot for slot in slots if slot.__name__ != unread], mro)
+    kind.unread = next(((slot, first) for slot in slots if slot.__name__ == unread), None)
     kind.owned, kind.mutable = owned, kind.mutable or owned is not None
     kind.setdict = setdict
     if base is not object and base is not cls and payload.late and kind.mutable:

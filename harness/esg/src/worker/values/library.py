@@ -10,6 +10,7 @@ from itertools import count
 
 from _harness.values.codeforms import digest
 from _harness.values.compat import TUPLE_GETTER as _getter, get_referents
+from _harness.values.models import kind_of
 from _harness.values.shapes import MAPPING, Unserializable, Kind, Unloadable, cuts, register
 from _harness.values.layouts import referents
 from _harness.values.payloads import OfElement, OfNamespace, OfReduced, OfState
@@ -197,11 +198,10 @@ class Proxy(Kind):
     tag, mutable, early, sure = "mp", False, False, False
 
     def pick(self, walk, o):
-        """All fields of dataclasses share one empty proxy, and a copy would not share its dict."""
-        held = sys.modules.get("dataclasses")
-        if type(held) is types.ModuleType and vars(held).get("_EMPTY_METADATA") is o:
-            return ("g", "dataclasses", "_EMPTY_METADATA")
-        return self
+        """What a package keeps is its own: all fields of dataclasses share one empty proxy, and a copy would not
+        share its dict."""
+        name = walk.world.names.constant(o)
+        return self if name is None else ("g", *name)
 
     def split(self, walk, objs):
         return None, [get_referents(o)[0] for o in objs]
@@ -262,7 +262,7 @@ register(Generic("un", lambda o: o.__args__, _union), types.UnionType)
 
 
 class TypeVar(Kind):
-    """A type variable written in C (3.12 and later) without bound or constraints."""
+    """A type variable written in C (3.12 and later), whose bound, constraints and default are classes."""
     sure = False
     _flags = ("__covariant__", "__contravariant__", "__infer_variance__")
 
@@ -271,19 +271,30 @@ class TypeVar(Kind):
 
     def pick(self, walk, o):
         # A bound or default may be lazy code, which reading it would run.
-        simple = all([type(v) is str or v is None or type(v) is tuple and not v or type(v) is dict or v is type(o) or
+        simple = all([type(v) is str or v is None or type(v) is dict or issubclass(type(v), type) or
+                      type(v) is tuple and all([issubclass(type(one), type) for one in v]) or
                       walk.world.names.constant(v) is not None for v in get_referents(o)])
         return self if simple else _LAZY
 
     def split(self, walk, objs):
-        return [(o.__name__, [bool(getattr(o, f, False)) for f in self._flags]) for o in objs], \
-            [o.__module__ for o in objs]
+        head = []
+        for o in objs:
+            bound, default = getattr(o, "__bound__", None), getattr(o, "__default__", None)
+            head.append((
+                o.__name__, {f.strip("_"): bool(getattr(o, f, False)) for f in self._flags},
+                [walk.name(cls) for cls in getattr(o, "__constraints__", ())],
+                None if bound is None else walk.name(bound), hasattr(o, "has_default") and o.has_default(),
+                walk.name(default) if issubclass(type(default), type) else None))
+        return head, [o.__module__ for o in objs]
 
     def make(self, load, head, n):
-        cls = getattr(_modules.get("typing") or __import__("typing"), self.cls)
-        if self.cls != "TypeVar":
-            return [cls(name) for name, _ in head]
-        return [cls(name, covariant=f[0], contravariant=f[1], infer_variance=f[2]) for name, f in head]
+        cls, out = getattr(_modules.get("typing") or __import__("typing"), self.cls), []
+        for name, flags, constraints, bound, has_default, default in head:
+            named = {"default": default and load.named(default)} if has_default else {}
+            if self.cls == "TypeVar":
+                named.update(flags, bound=bound and load.named(bound))
+            out.append(cls(name, *[load.named(one) for one in constraints], **named))
+        return out
 
     def fill(self, load, objs, head, kids):
         for o, module in zip(objs, kids):
@@ -293,6 +304,15 @@ class TypeVar(Kind):
 
 _LAZY = Unserializable("type typing.TypeVar with a bound", kids=referents)
 _TYPE_VARS = {name: register(TypeVar("v" + name, name)) for name in ("TypeVar", "ParamSpec", "TypeVarTuple")}
+
+
+def _reference(*args):
+    arg, is_argument, module, is_class = args
+    return _modules["typing"].ForwardRef(arg, is_argument, module=module, is_class=is_class)
+
+# A name of a class that is found later. What it was found to be is kept beside, and is no content.
+_REFERENCE = register(Generic("fr", lambda o: (
+    o.__forward_arg__, o.__forward_is_argument__, o.__forward_module__, o.__forward_is_class__), _reference))
 
 
 def pick_type_var(walk, o, t):
@@ -313,4 +333,6 @@ def late_kind(names, t):
     where = t.__module__.partition(".")[0]
     if where == "pathlib" and t.__name__ in ("PosixPath", "PurePosixPath", "PureWindowsPath"):
         return PATH
-    return None
+    if where == "typing" and t.__name__ == "ForwardRef":
+        return _REFERENCE
+    return kind_of(t)

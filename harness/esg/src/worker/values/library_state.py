@@ -11,6 +11,7 @@ import sys
 import types
 from collections import OrderedDict, defaultdict, deque
 
+from _harness.values.bytecode import names_in
 from _harness.values.compat import FIXED as _IMMUTABLE, FLAGS as _FLAGS, HEAP as _HEAP
 
 _MAPPING = type.__dict__["__dict__"].__get__
@@ -194,7 +195,7 @@ class Reach:
                 found.add(home)
             if depth > 3 or len(todo) > 200:
                 continue
-            for name in _named(function.__code__):
+            for name in names_in(function.__code__):
                 value = names.get(name)
                 if issubclass(_type(value), types.ModuleType):
                     other = _inside(value).get("__name__")
@@ -209,14 +210,6 @@ class Reach:
                     seen.add(id(value))
                     todo.append((value, depth + 1))
         return frozenset(found)
-
-
-def _named(code):
-    names = set(code.co_names)
-    for const in code.co_consts:
-        if type(const) is types.CodeType:
-            names |= _named(const)
-    return names
 
 
 def _top(function):

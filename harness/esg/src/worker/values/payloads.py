@@ -3,7 +3,7 @@ import types
 from collections import OrderedDict
 
 from _harness.values.compat import get_referents
-from _harness.values.shapes import MAPPING, MRO, Unloadable, atomic, frozen_set, refill_set
+from _harness.values.shapes import MAPPING, MRO, Unloadable, atomic, frozen_set, refill_set, table_of
 
 _Member = types.MemberDescriptorType
 
@@ -81,7 +81,7 @@ class OfSet(Payload):
     sure = False
 
     def head(self, o):
-        return set.__sizeof__(o)
+        return table_of(o)
 
     def kids(self, o):
         return list(set.__iter__(o))

@@ -7,6 +7,7 @@ blob is kept.
 import io
 import pickle
 import struct
+import sys
 import types
 from hashlib import sha256
 from _pickle import Unpickler
@@ -21,6 +22,7 @@ _ENDS = frozenset(("r", "b", "g", "x", "v"))
 _module_dict = vars(types.ModuleType)["__dict__"].__get__
 _HEAD = struct.Struct("<I")
 _dumps, _loads = pickle.dumps, pickle.loads
+_BASES = type.__dict__["__bases__"]
 
 
 class _Reader(Unpickler):
@@ -73,6 +75,7 @@ class Load:
             self.turns, extras = extras
         self.extras = iter(extras)
         self.nodes, self.levels, self.afterwards, self.stored = [], [], [], {}
+        self.parsers = False
 
     # -- for kinds ------------------------------------------------------------------------
     def named(self, mark):
@@ -116,6 +119,7 @@ class Load:
             return found if tag == "r" or found is None else _module_dict(found)
         if tag == "x":
             return self.world.deleted
+        self.parsers = self.parsers or mark[1] == "argparse"
         if mark[1] == "<main>":
             return self.world.namespace if mark[2] else self.world.main()
         found = self.world.names.lookup(mark[1], mark[2])
@@ -132,15 +136,17 @@ class Load:
         stream.seek(_HEAD.size)
         load = _Reader(stream).load
         made = self.read_stream(load)
-        if self.turns is None:
-            return made
-        for _ in range(number - 1):
-            self.levels, self.afterwards = [], []
-            made += self.read_stream(load)
-        out = [None] * len(made)
-        for at, one in zip(self.turns, made):
-            out[at] = one
-        return out
+        if self.turns is not None:
+            for _ in range(number - 1):
+                self.levels, self.afterwards = [], []
+                made += self.read_stream(load)
+            out = [None] * len(made)
+            for at, one in zip(self.turns, made):
+                out[at] = one
+            made = out
+        if self.parsers:
+            _known_suppress(self.nodes)
+        return made
 
     def read_stream(self, load):
         """The roots of one stream."""
@@ -271,12 +277,7 @@ class Load:
                 self.stored[id(g)] = [next(self.extras) for _ in range(g.n)]
         for g in groups:
             if g.kind is not None and g.kind.tag == "T":
-                g.objs = []
-                ords = range(g.ords[0], sum(g.ords)) if type(g.ords) is tuple else g.ords
-                for at, head in zip(ords, g.head):
-                    made = g.kind.make_class(self, head)
-                    g.objs.append(made)
-                    self.nodes[at] = made
+                self.make_classes(g)
         for g in groups:
             if g.kind is None:
                 g.kind = self.world.kind(self.named(g.mark[1]))
@@ -286,6 +287,21 @@ class Load:
                 g.objs = g.kind.make(self, g.head, g.n)
                 if g.objs is not None:
                     self.place(g)
+
+    def make_classes(self, g):
+        """Makes the classes of a level: bases and metaclasses before the classes that are made from them."""
+        ords = range(g.ords[0], sum(g.ords)) if type(g.ords) is tuple else g.ords
+        made, todo = {}, dict(zip(ords, g.head))
+        while todo:
+            # If none can be made, the first one says what is missing.
+            ready = [at for at, head in todo.items() if g.kind.can_be_made(self, head)] or [*todo][:1]
+            for at in ready:
+                made[at] = self.nodes[at] = g.kind.make_class(self, todo.pop(at))
+        g.objs = [made[at] for at in ords]
+        for cls, line in zip(g.objs, self.stored[id(g)]):
+            if line is not None:
+                # From Python 3.13 on, where `inspect` looks for it. A class that gets a module loses it.
+                self.later(lambda cls=cls, line=line: type.__setattr__(cls, "__firstlineno__", line))
 
     def make_late(self, at, functions):
         """Restores functions, once every cell exists, then their wrappers: deeper levels first."""
@@ -341,6 +357,16 @@ class Load:
                 self.place(g)
 
 
+def _known_suppress(objs):
+    """Parts of a parser of arguments are compared with `argparse.SUPPRESS`, which is a string, by identity."""
+    suppress = sys.modules["argparse"].SUPPRESS
+    for held in objs:
+        if type(held) is dict:
+            for key, value in held.items():
+                if type(value) is str and value == suppress:
+                    held[key] = suppress
+
+
 def join(walk):
     """The blob of a finished walk that collected its extras."""
     extras = walk.extras if walk.turns is None else (walk.turns, walk.extras)
@@ -350,8 +376,8 @@ def join(walk):
 def trial(world, walk, blob, inner, number):
     """None if loading the blob of a number of members gives the same stream, or else why the unit is
     unserializable."""
+    load = Load(world, blob, walk.refs)
     try:
-        load = Load(world, blob, walk.refs)
         made = load.read(number)
 
         def run(again):
@@ -370,4 +396,21 @@ def trial(world, walk, blob, inner, number):
         return str(why)
     except Exception as why:    # a class that cannot be restored is unserializable, whatever the reason
         return "unfaithful: " + type(why).__name__
+    finally:
+        _let_go(load.nodes)
     return None
+
+
+class _Gone:
+    """What classes derive from that were made to see whether they can be."""
+
+
+def _let_go(objs):
+    """Takes classes out of the subclasses of their bases, which hold them until the collector runs."""
+    for cls in objs:
+        if issubclass(type(cls), type) and lookup(type(cls), "mro") is type.__dict__["mro"]:
+            try:
+                _BASES.__set__(cls, (_Gone,))
+            except TypeError:
+                # Its instances have another layout.
+                pass

@@ -44,7 +44,17 @@ def undisturbed(work):
 
 class Unit:
     """Entities in one blob."""
-    __slots__ = ("key", "members", "refs", "live")
+    # What pairs of members share, so that a new member costs only its own pairs.
+    __slots__ = ("key", "members", "refs", "live", "pairs")
+
+    def __init__(self):
+        self.pairs = {}
+
+
+def _still(unit, members):
+    """What pairs of a former unit share that are in the new one as they were."""
+    same = {e.entity for e in members if unit.members.get(e.entity) is e}
+    return {pair: found for pair, found in unit.pairs.items() if same.issuperset(pair)}
 
 
 class Settled:
@@ -98,16 +108,16 @@ class Standing:
         return diff if diff else MISSING
 
     # -- probing --------------------------------------------------------------------------
-    def look(self, start, discover=True, memo=True):
+    def look(self, start, discover=True, memo=True, rebound=()):
         """Probes entities and everything that belongs to them. Returns fresh entries, affected
-        units, and all entities seen."""
+        units, and all entities seen. `rebound`: names of which the former values were not used."""
         todo, done, fresh, drawn = list(start), {}, {}, set()
         while todo:
             e = todo.pop()
             if e in done or e[1] != ":":
                 continue
             known, value = self.entries.get(e), self.value(e)
-            if known is not None and known.unit is not None:
+            if known is not None and known.unit is not None and (e not in rebound or known.value is value):
                 todo.extend(known.unit.members)
             if value is MISSING:
                 done[e] = None
@@ -147,7 +157,7 @@ class Standing:
 
     @undisturbed
     def settle(self, seq, touched, bound, gone):
-        """After a successful step: the changes, as units with blobs."""
+        """After a successful step: the changes, as units with blobs. `touched`: what it read, or may have changed."""
         if seq != self.seq:
             self.seq, self.count, self.keys = seq, 0, 0
         out, affected = Settled(), set()
@@ -160,7 +170,7 @@ class Standing:
             affected |= self.leave(e)
         before = set(self.objects)
         start = sorted(bound) + sorted(touched) + sorted(affected) + behind
-        fresh, drawn, done = self.look(start)
+        fresh, drawn, done = self.look(start, rebound=bound.difference(touched))
         self.seen = {}
         out.created = set(self.objects) - before if len(self.objects) != len(before) else set()
         for e, new in done.items():
@@ -242,7 +252,8 @@ class Standing:
         for group in self.ordered(groups, find):
             members = [self.entries[e] for e in group if e in self.entries]
             old = members[0].unit if members else None
-            if not members or (old is not None and old.live and set(old.members) == group
+            # Without the others of its unit a member is what it was.
+            if not members or (old is not None and old.live and all([e.unit is old and e.entity[0] == "n" for e in members])
                                and not any([e in fresh for e in group])):
                 continue
             out.units.append(self.unit(members))
@@ -290,6 +301,8 @@ class Standing:
         unit.key = "%s.%d" % (self.seq, self.keys)
         self.keys += 1
         unit.live = True
+        for former in {e.unit for e in members if e.unit is not None and e.unit.live}:
+            unit.pairs.update(_still(former, members))
         for e in members:
             if e.unit is not None and e.unit.live:
                 e.unit.members.pop(e.entity, None)
@@ -338,7 +351,7 @@ class Standing:
             self.owners.add(e)
         unit.refs = refs
         found = {"key": unit.key, "members": described, "refs": refs, "unserializable": reason, "blob": blob,
-                 "share": share(members) if len(members) > 1 else []}
+                 "share": share(members, unit.pairs) if len(members) > 1 else []}
         if blob is None and size is not None:
             # It takes memory, wherever it is.
             found["size"] = size

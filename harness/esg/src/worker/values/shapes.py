@@ -183,17 +183,33 @@ class Set(Kind):
     """Iteration order and table size are observable (the size through later order), so both count. Classes
     are in the order of their addresses, which differs from run to run: those of a set are ordered by
     their names."""
-    tag, sure = "s", False
+    tag = "s"
 
     def split(self, walk, objs):
         kids = list(_flat(objs))
+        sizes = [table_of(o) if type(o) is set else frozenset.__sizeof__(o) for o in objs]
+        walk.sure = walk.sure and atomic(kids) and self.are_kept(objs, sizes)
         if not atomic(kids) or (_NONE_BY_ADDRESS and any([k is None for k in kids])):
             rows = [_by_name(o) for o in objs]
             kids = list(_flat(rows))
             for o, row in zip(objs, rows):
                 if row is o and len(o) > 1 and any(map(by_address, o)):
                     walk.note("a set ordered by address")
-        return [(len(o), set.__sizeof__(o) if type(o) is set else frozenset.__sizeof__(o)) for o in objs], kids
+        return list(zip(map(len, objs), sizes)), kids
+
+    def are_kept(self, objs, sizes):
+        """Whether sets with the same members iterate in the same order. Most sets of a list have those of others."""
+        try:
+            for part, size in {(*map(id, o), size): (list(o), size) for o, size in zip(objs, sizes)}.values():
+                self.made_of(part, size)
+        except Unloadable:
+            return False
+        return True
+
+    @staticmethod
+    def made_of(part, size):
+        """Makes a set with these members."""
+        refill_set(set(), part, size)
 
     def make(self, load, head, n):
         return [set() for _ in range(n)]
@@ -204,6 +220,14 @@ class Set(Kind):
     def refill(self, load, objs, head, kids):
         for (o, part), (_, size) in zip(cuts(objs, [n for n, _ in head], kids), head):
             refill_set(o, part, size)
+
+
+def table_of(o):
+    """The size of the table of a set. One that was emptied keeps the slots of its members, which nothing shows but
+    the order of later ones: it becomes like a new one."""
+    if not set.__len__(o):
+        set.clear(o)
+    return set.__sizeof__(o)
 
 
 def _by_name(o):
@@ -230,6 +254,10 @@ def refill_set(o, part, size):
 
 class Frozen(Set):
     tag, mutable, early = "z", False, False
+
+    @staticmethod
+    def made_of(part, size):
+        return frozen_set(frozenset, part, size)
 
     def build(self, load, head, kids, n):
         return [frozen_set(frozenset, part, size)

@@ -7,6 +7,7 @@ are bytes here. The order of a unit's members and refs is part of it and is pass
 import importlib
 
 from _harness.values.bynames import module_dict
+from _harness.values.graft import graft
 from _harness.values.pickles import Load, Unloadable
 from _harness.values.plain import others
 from _harness.values.fingerprints import Entry, probe
@@ -200,6 +201,29 @@ class Graph(Standing):
                 x = probe(self.world, e, values[e])
                 x.walk = None
             self.enter(unit, e, x)
+
+    @undisturbed
+    def graft(self, seq, items, onto):
+        """Binds the members `take` of stored units as the step did that made these, to the objects of `onto` that
+        are live. Returns the changes; None, without effect, if that is not possible."""
+        self.seen = {}
+        bound = {}
+        for item in items:
+            entities = [m["entity"] for m in item["members"]]
+            there = {e: self.value(e) for e in entities if e in onto}
+            if any([value is MISSING for value in there.values()]):
+                return None
+            try:
+                refs = [self.object_of(r, ()) for r in item["refs"]]
+                found = graft(self.world, item["blob"], refs, entities, there, item["take"])
+            except Exception:   # a damaged blob may fail in any way
+                return None
+            if found is None:
+                return None
+            bound.update(found)
+        for e, value in bound.items():
+            self.install(e, value)
+        return self.settle(seq, (), bound, ())
 
     def known(self, e, value, load):
         """The entry of a unit's only member follows from its blob, without a walk."""

@@ -147,6 +147,11 @@ class Ambients:
                     one.packages = ALL
                 self.known[name] = self.initial[name] = self._now(name)
 
+    def appeared(self, name):
+        """A module was loaded. What the step sets in it from here on is no initial state."""
+        if any([one.module == name for one in self.waiting.values()]):
+            self.discover()
+
     def _noting(self, name):
         """Makes functions that note the use of a channel, whichever code calls them."""
         events, used = self.events, self.used
@@ -202,6 +207,11 @@ class Ambients:
             if not same:
                 changed.append(name)
         return reads, changed
+
+    def uses(self, name):
+        """Code uses a channel without naming it."""
+        if self.events.running:
+            self.used.add(PREFIX + name)
 
     def still(self):
         """Whether nothing used a channel."""

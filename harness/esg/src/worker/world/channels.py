@@ -12,6 +12,7 @@ from _harness.world.clock import Clock
 from _harness.world.effects import Effects, nothing
 from _harness.world.events import Events
 from _harness.world.files import Files
+from _harness.world import lookups
 from _harness.world.handles import unwritten
 from _harness.track.identity import Identity
 from _harness.world.loading import look_again
@@ -108,6 +109,10 @@ class Channels:
             self.process.warned(self.namespace)
         self.events.running = False
 
+    def uses(self, name):
+        """Code uses an ambient channel without naming it."""
+        self.process.ambient.uses(name)
+
     def usual(self, reads):
         """Called right after a successful step. Returns its world if it only read and bound names of
         plain values. None if it did more and needs `end`."""
@@ -150,6 +155,7 @@ class Channels:
         finally:
             self.events.running = False
         tops = {name.partition(".")[0] for name in touched}
+        reads.names.update(lookups.in_texts(tops.union(packages), traits))
         external, outside = self.watch.ended(self.modules.boundary.threads)
         native = opens(tops, traits.names)
         if outside or native:
@@ -210,19 +216,13 @@ class Channels:
         return world
 
     def _appeared(self, name, module):
-        """`DataFrame.query` and `pandas.eval` resolve names in the frames of their callers."""
-        if name != "pandas.core.computation.scope":
-            return
-        scope, events, channels = module.Scope, self.events, self
-        real = scope.resolve
+        """A module was loaded. Some resolve names in the frames of their callers."""
+        self.process.ambient.appeared(name)
+        lookups.watch(module, name, self._look)
 
-        def resolve(self, key, is_local):
-            if events.running and type(key) is str:
-                channels.looked.add(key)
-            return real(self, key, is_local)
-
-        resolve.__module__, resolve.__qualname__, resolve.__doc__ = real.__module__, real.__qualname__, real.__doc__
-        scope.resolve = resolve
+    def _look(self, names):
+        if self.events.running:
+            self.looked.update(name for name in names if type(name) is str)
 
     def _submodules(self, packages, traits):
         """Submodules that the step may have looked for, whether they exist or not."""

@@ -21,6 +21,8 @@ _UTCNOW = (
     "Use timezone-aware objects to represent datetimes in UTC: datetime.datetime.now(datetime.UTC)."
 )
 
+# What makes names that no program sees, once for each process: those of semaphores.
+_NAMES = "multiprocessing.synchronize"
 # The most readings of a step that are kept, and their most bytes.
 _MOST = 20_000
 _MOST_BYTES = 1 << 20
@@ -99,6 +101,8 @@ class Clock:
 
     def entropy(self, real, count):
         """Random bytes as a reading. A replayed reading of another length does not fit."""
+        if self.events.running and self.events.within(_NAMES):
+            return real(count)
         got = _unhex(self.read(f"entropy {count}", lambda: _hex(real(count))))
         return got
 
@@ -210,8 +214,15 @@ class Clock:
 
     def _answer(self, real, name):
         """A stand-in for a function without arguments that returns numbers."""
+        pid = standins.original(os.getpid)
+        own = pid()
 
         def call():
+            # Which process it is in, a library asks to distinguish parent and child; and a child has no readings.
+            if name in ("getpid", "getppid") and self.events.running:
+                events = self.events
+                if events.waits() or events.within(_NAMES) or pid() != own:
+                    return real()
             if name == "times":
                 if not self.events.running:
                     return real()

@@ -135,6 +135,19 @@ class Events:
         finally:
             self.busy = was
 
+    def within(self, module):
+        """Whether a function of this module, which the program has not called through others since, causes it."""
+        was, self.busy = self.busy, True
+        try:
+            frame = frame_of(1)
+            while frame is not None and not self.is_program(frame):
+                if _get(frame.f_globals, "__name__") == module:
+                    return True
+                frame = frame.f_back
+            return False
+        finally:
+            self.busy = was
+
     def calls(self):
         """Whether the innermost foreign frame belongs to the program, and its function's name."""
         was, self.busy = self.busy, True

@@ -10,7 +10,7 @@ import types
 from operator import is_ as _is
 
 from _harness.values.compat import FIXED as _IMMUTABLE, FLAGS as _FLAGS
-from _harness.track.codes import own_changes
+from _harness.track.codes import rebinds
 from _harness.values import standins
 from _harness.world.boundary import Boundary, set_on_packages
 from _harness.values.library_state import Library, Reach, is_cache, users
@@ -90,6 +90,8 @@ class Modules(Loading, Scratch):
         # Containers that the step had changed when a module was loaded: `(module, name)`.
         self.inner = []
         self.bound_before = []
+        # Whether the step has loaded any.
+        self.loaded = False
         self._count = 0
         self._sizes = []
         self._dicts = []
@@ -128,6 +130,7 @@ class Modules(Loading, Scratch):
                 self.seen[name] = dict(names)
                 if self.boundary.strict:
                     self.library.note(name, names)
+            self.loaded = True
             self._names.append(name)
             self._dicts.append(names)
             self._sizes.append(len(names))
@@ -146,6 +149,7 @@ class Modules(Loading, Scratch):
         self.unattributed = []
         self.inner = []
         self.bound_before = []
+        self.loaded = False
 
     def end(self, traits, values):
         """Determines what the step used: `traits` describes what its code names, `values` are the
@@ -153,6 +157,11 @@ class Modules(Loading, Scratch):
         if len(_loaded) != self._count:
             # That this looks at them is no look of the step.
             self._quietly(self._note_new)
+        if self.loaded and not traits.dynamic_store:
+            # What packages change in others while they are loaded is no change by the program.
+            for name, key in self._rebound(self.seen):
+                if key not in traits.assigned:
+                    self._settle_key(name, key)
         touched = self.touched
         for name in traits.imports:
             self._touch(name)
@@ -311,9 +320,10 @@ class Modules(Loading, Scratch):
             if value is seen.get(key, _MISSING):
                 continue
             _set(seen, key, value)
-            by_name = key in traits.names or key in traits.words
+            # A package binds names of its own when they are asked for.
+            by_name = key in traits.assigned or traits.dynamic_store and (key in traits.names or key in traits.words)
             # A name that is not in the code may be computed, but the module's own functions rebind this one.
-            computed = not by_name and traits.dynamic_store and (self.boundary.strict or not _rebinds(now, key))
+            computed = not by_name and traits.dynamic_store and (self.boundary.strict or not rebinds(now, key))
             if (by_name or computed) and not _ignored(name, key, value):
                 by_program = True
                 altered.add(key)
@@ -446,19 +456,6 @@ class Modules(Loading, Scratch):
 
 def _named(key, traits):
     return key in traits.names or key in traits.words or traits.dynamic_store
-
-
-def _rebinds(inside, key):
-    """Whether a function of a module, which another may wrap, rebinds one of its variables."""
-    functions = [value for value in list(inside.values()) if _type(value) is types.FunctionType]
-    functions = [value.__dict__.get("__wrapped__", value) for value in functions]
-    return any(
-        _type(value) is types.FunctionType
-        and value.__globals__ is inside
-        and key in value.__code__.co_names
-        and key in own_changes(value.__code__)[0]
-        for value in functions
-    )
 
 
 def inside_of(module):

@@ -1,4 +1,4 @@
-"""Options of packages: how numpy and pandas print, what polars and mpmath compute with."""
+"""Options of packages: how numpy and pandas print, what polars and mpmath compute with, what csv reads."""
 
 import sys
 
@@ -167,3 +167,35 @@ def restore_precision(state):
     # Digits say less than bits.
     mp.prec, iv.prec = prec, inner_prec
     mp._prec_rounding[1], mp._dps, iv._dps = rounding, dps, inner_dps
+
+
+# csv.
+
+
+def read_csv():
+    """The most characters of a field."""
+    return _modules["_csv"].field_size_limit()
+
+
+def restore_csv(state):
+    """Sets it."""
+    _modules["_csv"].field_size_limit(state)
+
+
+_DIALECT = "delimiter doublequote escapechar lineterminator quotechar quoting skipinitialspace strict".split()
+
+
+def read_dialects():
+    """Those that are registered."""
+    csv = _modules["csv"]
+    found = [(name, csv.get_dialect(name)) for name in csv.list_dialects()]
+    return [(name, {key: getattr(dialect, key) for key in _DIALECT}) for name, dialect in found]
+
+
+def restore_dialects(state):
+    """Sets them."""
+    csv = _modules["csv"]
+    for name in csv.list_dialects():
+        csv.unregister_dialect(name)
+    for name, dialect in state:
+        csv.register_dialect(name, **dialect)

@@ -17,6 +17,7 @@ import warnings
 
 from _harness.values import standins
 from _harness.world.ambient import PREFIX, Ambients
+from _harness.world.settings import CAPTURED
 
 _dumps = json.dumps
 _loads = json.loads
@@ -83,7 +84,11 @@ class Process:
     def warned(self, namespace):
         """If code of the step issued a warning, visible or not, the filters were used."""
         if dict.__contains__(namespace, "__warningregistry__"):
-            self.first.setdefault("warn", "read")
+            self._warns()
+
+    def _warns(self):
+        self.read("warn")
+        self.ambient.uses(CAPTURED)
 
     def end(self, tops=(), names=frozenset()):
         """`(reads, wrote)`. `wrote` maps entities to how they were written. `tops` and `names`: the
@@ -364,7 +369,7 @@ class Process:
         real_warn = warnings.warn
 
         def warn(message, category=None, stacklevel=1, source=None, **named):
-            self.read("warn")
+            self._warns()
             # This function and the stand-in's add two frames.
             return real_warn(message, category, max(stacklevel, 1) + 2, source, **named)
 
@@ -372,7 +377,7 @@ class Process:
         real_explicit = warnings.warn_explicit
 
         def warn_explicit(*args, **named):
-            self.read("warn")
+            self._warns()
             return real_explicit(*args, **named)
 
         standins.install(warnings, "warn_explicit", warn_explicit)

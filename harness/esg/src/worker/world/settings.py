@@ -10,6 +10,10 @@ _modules = sys.modules
 ALL = None
 
 
+# Channels whose use no code shows.
+CAPTURED, RECURSION = "logging.warnings", "recursion"
+
+
 class Unstorable(TypeError):
     """State that only the code that set it can make again."""
 
@@ -171,14 +175,6 @@ def _restore_locale(state):
     _modules["locale"].setlocale(_modules["locale"].LC_ALL, state)
 
 
-def _read_csv():
-    return _modules["_csv"].field_size_limit()
-
-
-def _restore_csv(state):
-    _modules["_csv"].field_size_limit(state)
-
-
 def _loggers(logging):
     found = [("", logging.root)]
     for name, one in sorted(logging.root.manager.loggerDict.items()):
@@ -232,17 +228,26 @@ def _read_logging():
 
 
 def _logging_switches(logging):
-    """The names of levels, the class of new loggers, and whether warnings are logged."""
+    """The names of levels, the class of new loggers, and what makes records."""
     names = dict(logging._levelToName), dict(logging._nameToLevel)
-    return names, logging.getLoggerClass(), logging._warnings_showwarning is not None
+    return names, logging.getLoggerClass(), logging.getLogRecordFactory()
 
 
-def _set_logging_switches(logging, names, cls, captures):
+def _set_logging_switches(logging, names, cls, factory):
     for table, held in zip((logging._levelToName, logging._nameToLevel), names):
         table.clear()
         table.update(held)
     logging._loggerClass = cls
-    logging.captureWarnings(captures)
+    logging.setLogRecordFactory(factory)
+
+
+def _read_captured():
+    """Whether warnings are logged."""
+    return _modules["logging"]._warnings_showwarning is not None
+
+
+def _restore_captured(state):
+    _modules["logging"].captureWarnings(state)
 
 
 def _held_by_logging():
@@ -335,9 +340,10 @@ def _restore_logging(state):
 def _set_logger(logging, one, level, disabled, propagate, handlers):
     now = [_handler(logging, handler) for handler in one.handlers]
     one.level, one.disabled, one.propagate = level, disabled, propagate
+    del one.filters[:]
     if now == handlers:
         return
-    del one.handlers[:], one.filters[:]
+    del one.handlers[:]
     for kind, level, formatter, *stream in handlers:
         made = logging.NullHandler() if kind == "null" else logging.StreamHandler(getattr(sys, stream[0]))
         made.level = level
@@ -391,6 +397,29 @@ def _restore_sklearn(state):
     _modules["sklearn._config"].set_config(**dict(state))
 
 
+# How deep code of the program may recurse. Between steps the worker has a limit of its own.
+
+
+class Recursion:
+    """The limit that steps run with, and the usual one."""
+
+    limit = usual = sys.getrecursionlimit()
+
+
+class _Limit(Ambient):
+    def uses(self, tops, names):
+        # Nothing shows how deep a step was.
+        return Recursion.limit != Recursion.usual or super().uses(tops, names)
+
+
+def _read_recursion():
+    return Recursion.limit
+
+
+def _restore_recursion(state):
+    Recursion.limit = state
+
+
 # The arguments of the program. The list may also be one of the program's own, so it is never changed in place.
 
 
@@ -433,12 +462,16 @@ TABLE = [
             ("set_config", "get_config", "config_context")),
     Ambient("logging", "logging", _read_logging, _restore_logging, ("logging",), keep=_keep_logging,
             observe=_observe_logging, imports=(_before_import, _after_import), holds=_held_by_logging),
+    Ambient(CAPTURED, "logging", _read_captured, _restore_captured, (), ("captureWarnings",)),
     Ambient("tempfile.tempdir", "tempfile", _read_temporary, _restore_temporary, (), ("tempdir",),
             observe=_observe_temporary),
     Ambient("decimal", "decimal", _read_decimal, _restore_decimal),
     Ambient("mpmath", "mpmath", options.read_precision, options.restore_precision),
     Ambient("locale", "locale", _read_locale, _restore_locale),
+    _Limit(RECURSION, "sys", _read_recursion, _restore_recursion, (), ("setrecursionlimit", "getrecursionlimit")),
     Ambient("sys.argv", "sys", _read_arguments, _restore_arguments, _PARSERS, ("argv",)),
-    Ambient("csv", "_csv", _read_csv, _restore_csv, ("csv", "_csv", "pandas"),
+    Ambient("csv.dialects", "csv", options.read_dialects, options.restore_dialects, ("csv", "_csv"),
+            ("register_dialect", "get_dialect")),
+    Ambient("csv", "_csv", options.read_csv, options.restore_csv, ("csv", "_csv", "pandas"),
             ("field_size_limit", "reader", "DictReader")),
 ]

@@ -25,7 +25,7 @@ WATCHED = _DETAILED | numbers("IS_OP")
 class Traits:
     """What one or several code objects name."""
 
-    __slots__ = ("names", "strings", "words", "imports", "stored", "changes", "codes")
+    __slots__ = ("names", "strings", "words", "imports", "stored", "assigned", "changes", "codes")
 
     def __init__(self):
         self.names = set()
@@ -33,8 +33,9 @@ class Traits:
         self.words = set()
         # Module names of import statements.
         self.imports = set()
-        # Attributes set or deleted on anything but a method's own instance.
+        # Attributes set or deleted on anything but a method's own instance; and on anything.
         self.stored = set()
+        self.assigned = set()
         # With its code, what may change a package.
         self.changes = []
         # Every code object, including nested ones.
@@ -46,6 +47,7 @@ class Traits:
         self.words |= other.words
         self.imports |= other.imports
         self.stored |= other.stored
+        self.assigned |= other.assigned
         self.changes += other.changes
         self.codes += other.codes
 
@@ -121,6 +123,7 @@ def _details(code, found):
         if name == "CACHE":
             continue
         if name in ("STORE_ATTR", "DELETE_ATTR"):
+            found.assigned.add(step.argval)
             if not (before is not None and before.opname.startswith("LOAD_FAST") and _last(before.argval) == own and own):
                 found.stored.add(step.argval)
         elif name == "IMPORT_NAME":

@@ -52,7 +52,7 @@ _FUNCTIONS = {
     "chroot pread pwrite sendfile copy_file_range pipe pipe2 dup dup2 openpty eventfd memfd_create "
     "register_at_fork wait waitpid abort _exit",
     "os.path": "getmtime getatime getctime samestat",
-    "sys": "setrecursionlimit setswitchinterval set_int_max_str_digits settrace setprofile getrefcount "
+    "sys": "setswitchinterval set_int_max_str_digits settrace setprofile getrefcount "
     "_current_frames getallocatedblocks set_asyncgen_hooks set_coroutine_origin_tracking_depth "
     "ps1 ps2 tracebacklimit addaudithook monitoring setdlopenflags meta_path path_hooks path_importer_cache "
     "activate_stack_trampoline",
@@ -65,7 +65,6 @@ _FUNCTIONS = {
     "asyncio": "set_event_loop set_event_loop_policy get_event_loop",
     "codecs": "register register_error unregister",
     "copyreg": "pickle constructor add_extension remove_extension dispatch_table",
-    "csv": "register_dialect unregister_dialect",
     "mimetypes": "init add_type",
     "socket": "setdefaulttimeout",
     "multiprocessing.reduction": "register ForkingPickler",
@@ -280,7 +279,9 @@ class Watch:
             if hits:
                 self._functions(code, traits, hits)
         if not ATTRIBUTES.isdisjoint(traits.strings):
-            for name in ATTRIBUTES & traits.strings:
+            # Among the slots of a class it only says that weak references are possible.
+            slot = {"__weakref__"} if "__slots__" in names else set()
+            for name in ATTRIBUTES & traits.strings - slot:
                 self.report(name, None)
         for value in values:
             kind = _type(value)
