@@ -4,12 +4,16 @@
 #[path = "../shared/certificate.rs"]
 #[allow(clippy::duplicate_mod)]
 mod certificate;
+#[path = "../shared/ports.rs"]
+#[allow(clippy::duplicate_mod)]
+mod ports;
 
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+
+use ports::free_port;
 
 /// Where the programs of the server are, as `.ci/test` has it; otherwise as `pg_config` says.
 fn programs() -> PathBuf {
@@ -54,7 +58,7 @@ impl Server {
             .arg(&data)
             .status();
         assert!(made.unwrap().success());
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let server = Self { dir, port };
         server.restart();
         server

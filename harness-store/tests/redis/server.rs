@@ -4,11 +4,15 @@
 #[path = "../shared/certificate.rs"]
 #[allow(clippy::duplicate_mod)]
 mod certificate;
+#[path = "../shared/ports.rs"]
+#[allow(clippy::duplicate_mod)]
+mod ports;
 
-use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
 use rustix::process::Signal;
+
+use ports::free_port;
 
 /// A server that is started by the user of the test; `redis-server` is in the path.
 pub(crate) struct Server {
@@ -120,10 +124,6 @@ impl Server {
             }
         }
     }
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 /// Whether it answers as it does when it has started, perhaps that it wants a password.

@@ -10,6 +10,8 @@ mod family;
 mod inspect;
 mod orders;
 mod place;
+#[path = "../shared/ports.rs"]
+mod ports;
 mod process;
 mod requests;
 mod same;

@@ -1,7 +1,6 @@
 //! Services in processes of their own, which are killed; and a server that is killed.
 
 use std::io::{BufRead, BufReader};
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
@@ -17,6 +16,7 @@ use tokio::sync::mpsc;
 
 use crate::orders::{Death, Order, World, agent, die, effects, expected, slots};
 use crate::place::{Addresses, name, run};
+use crate::ports::free_port;
 use crate::server::Server;
 
 /// The test that is a service, in a process of its own.
@@ -96,10 +96,6 @@ impl Drop for Service {
     }
 }
 
-pub(crate) fn port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
-
 async fn phase(store: &RestateStore, session: &str, phase: Phase) {
     let sessions = Sessions::new(store.clone());
     tokio::time::timeout(Duration::from_secs(60), async {
@@ -118,7 +114,7 @@ async fn a_service_that_is_killed_anywhere_repeats_only_what_has_no_result() {
     let boundaries = (1..=4).map(|at| ("started", at)).chain((1..=3).map(|at| ("committed", at)));
     let deaths = effects_at.chain(boundaries);
     for (when, at) in deaths {
-        let (dir, port, name) = (tempfile::tempdir().unwrap(), port(), name("killed"));
+        let (dir, port, name) = (tempfile::tempdir().unwrap(), free_port(), name("killed"));
         let file = dir.path().join("effects");
         let store = Addresses::shared().sessions(&agent(&name));
         let dies = Service::start(&name, port, &file, &format!("{when} {at}"));
@@ -159,7 +155,7 @@ async fn a_service_that_is_killed_anywhere_repeats_only_what_has_no_result() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_comes_while_the_service_is_down_is_applied_by_another_process() {
-    let (dir, port, name) = (tempfile::tempdir().unwrap(), port(), name("down"));
+    let (dir, port, name) = (tempfile::tempdir().unwrap(), free_port(), name("down"));
     let file = dir.path().join("effects");
     let store = Addresses::shared().sessions(&agent(&name));
     let first = Service::start(&name, port, &file, "");

@@ -1,11 +1,12 @@
 //! Servers of their own, for tests that kill them: one, or a cluster of three.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::place::Addresses;
+use crate::ports::free_port;
 
 /// A node, which has its own files.
 pub(crate) struct Server {
@@ -24,9 +25,7 @@ struct Ports {
 
 impl Ports {
     fn free() -> Self {
-        let listeners: [_; 3] = std::array::from_fn(|_| TcpListener::bind("127.0.0.1:0").unwrap());
-        let [ingress, admin, own] = listeners.map(|it| it.local_addr().unwrap().port());
-        Self { ingress, admin, own }
+        Self { ingress: free_port(), admin: free_port(), own: free_port() }
     }
 }
 

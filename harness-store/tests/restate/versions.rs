@@ -226,7 +226,7 @@ async fn a_program_that_contradicts_the_journal_of_another_one_is_reported_in_wo
     let server = crate::server::Server::start();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("effects");
-    let (name, port) = ("Mismatched", crate::process::port());
+    let (name, port) = ("Mismatched", crate::ports::free_port());
     let store = server.addresses().sessions(&crate::orders::agent(name));
     // It dies with a journal, and the other program takes its place.
     let dies = crate::process::Service::start(name, port, &file, "before 2");
