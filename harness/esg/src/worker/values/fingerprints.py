@@ -4,7 +4,7 @@ from hashlib import sha256
 from operator import is_
 
 from _harness.values.funcs import Function
-from _harness.values.joint import parted
+from _harness.values.joint import is_held, parted
 from _harness.values.plain import leaf
 from _harness.values.shapes import ATOM_IDS
 from _harness.values.trail import Follower, kept
@@ -110,7 +110,7 @@ def probe(world, entity, value, known=None, keep=False):
         if walk.twice or walk.apart:
             walk = e.walk = parted(world, inner, walk, lambda again: again.run(roots))
         if follower is not None and follower.same:
-            return known if known.held is _is_held(world, known) else probe(world, entity, value, None, keep)
+            return known if known.held is is_held(world, known) else probe(world, entity, value, None, keep)
         e.own = walk.own()
     except (TooLarge, MemoryError) as why:
         if follower is not None:
@@ -123,7 +123,7 @@ def probe(world, entity, value, known=None, keep=False):
     if walk.inside:
         # Parts whose identity counts only if something else refers to them.
         e.ids, e._known = [*walk.order, *(o for o in walk.inside if o not in walk.ordinals())], None
-    e.held = _is_held(world, e)
+    e.held = is_held(world, e)
     if e.held:
         e.unserializable = e.unserializable or "a part of the state of a package"
     e.loads = walk.loads() if walk.codes else None
@@ -133,11 +133,6 @@ def probe(world, entity, value, known=None, keep=False):
         e.value = None
     e.trail = kept(walk)
     return e
-
-
-def _is_held(world, entry):
-    """Whether state of a package refers to a part of it: another object with this content is not there."""
-    return bool(world.held) and not world.held.isdisjoint(entry.known)
 
 
 def module_root(diff):
@@ -180,19 +175,18 @@ def _shared(a, b, places):
     for e in (a, b):
         if e.entity not in places:
             places[e.entity] = _places(e)
-    at = [places[a.entity], places[b.entity]]
-    common = at[0].keys() & at[1].keys()
-    if not common:
+    at = places[a.entity]
+    if at.keys().isdisjoint(places[b.entity]):
         return []
-    if a.inside or b.inside:
-        common = _outermost(common, at[0])
-    ways = [(0, 1), (1, 0)]
+    inside = _outermost(at.keys() & places[b.entity].keys(), at) if a.inside or b.inside else None
+    ways = [(a, b), (b, a)]
     if a.entity[0] != "t" or b.entity[0] != "t":
         ways = ways[:1] if a.entity < b.entity else ways[1:]
     out = []
     for x, y in ways:
-        which = sorted(common, key=at[x].__getitem__)
-        digest = sha256(array("q", map(at[x].__getitem__, which)))
-        digest.update(array("q", map(at[y].__getitem__, which)))
-        out.append([(a, b)[x].entity, (a, b)[y].entity, digest.hexdigest()])
+        at, there = places[x.entity], places[y.entity]
+        which = sorted(inside, key=at.__getitem__) if inside is not None else list(filter(there.__contains__, x.ids))
+        digest = sha256(array("q", map(at.__getitem__, which)))
+        digest.update(array("q", map(there.__getitem__, which)))
+        out.append([x.entity, y.entity, digest.hexdigest()])
     return out

@@ -5,8 +5,12 @@ If one is large, as after a loop over its rows, what is known of it is the begin
 not walked again. Objects of packages are made from their parts, so names that are parts of others come
 first.
 """
+from array import array
+from hashlib import sha256
+
 from _harness.values.walk import TooLarge, Walk
 
+_SEVERAL = 3            # such names, from which on one walk over all of them comes first
 _LARGE = 512            # mutable objects, from which on a walk costs more than it is worth
 _ROUNDS = 8             # a part written by itself has parts of its own
 
@@ -48,6 +52,38 @@ def _after(world, entry):
     for ref in entry.refs:
         walk.ref(ref)
     return walk
+
+
+def worth_whole(members):
+    """Whether one walk over all members is to say that none has changed: not where each has its own trail, or a
+    walk over one costs little."""
+    return sum([e.trail is None and len(e.ids) >= _LARGE for e in members]) >= _SEVERAL and \
+        not any([e.entity[0] != "n" or e.inside or e.apart or e.blind for e in members])
+
+
+def as_found(own, ids, refs):
+    """What a walk found: its fingerprint, the objects with ordinals, and the references."""
+    return own, sha256(array("Q", ids)).digest(), [*map(id, refs)]
+
+
+def is_whole(world, found, members, value_of):
+    """Whether a walk over all members finds the same. Then each of them has what it had."""
+    names, turns, was = found
+    if [e.entity for e in members] != names or any([e.value is not value_of(e.entity) for e in members]) or \
+            any([e.held is not is_held(world, e) for e in members]):
+        return False
+    walk, roots = Walk(world), [e.value for e in members]
+    try:
+        for part in [roots] if turns is None else [[roots[at]] for at in turns]:
+            walk.run(part)
+    except (TooLarge, MemoryError):
+        return False
+    return as_found(walk.own(), walk.ordinals(), walk.refs) == was
+
+
+def is_held(world, entry):
+    """Whether state of a package refers to a part of it: another object with this content is not there."""
+    return bool(world.held) and not world.held.isdisjoint(entry.known)
 
 
 def in_turn(world, members, roots):

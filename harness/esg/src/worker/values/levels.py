@@ -2,13 +2,15 @@
 
 The output depends on the content alone: how many objects, of which types, in which order.
 """
-from itertools import compress
+from itertools import compress, count
 
 from _harness.values.shapes import ATOM_IDS, ATOMS, KINDS, MAPPING, MRO
 
 MANY = 16                       # a level of at least this many objects is written in bulk
 CHUNK = 1024                    # objects in one piece of the stream
 LIMIT = 1 << 30                 # bytes of one stream
+MET = 255                       # in place of the number of a kind: an object that was met before
+UNFOLLOWED = ()                 # in place of what is recorded of a level, for a trail
 _MOST = 100                     # kinds of objects on a level
 _ATOM = bytes([1]) + bytes(255)
 _PICK = [bytes(at) + b"\1" + bytes(255 - at) for at in range(_MOST + 1)]
@@ -77,9 +79,9 @@ def picked(codes, at):
 
 def put_level(walk, flat, groups, width=0):
     """Writes a level, and sorts its new objects into groups. Returns None, without effect, if some
-    were met before or need individual inspection. `width`: of the rows that the level consists of.
-    Returns how containers are distinguished from atoms, the atoms, None, and the position of their
-    pieces."""
+    need individual inspection. `width`: of the rows that the level consists of. Returns how containers
+    are distinguished from atoms, the atoms, None, and the position of their pieces; `UNFOLLOWED` if some
+    objects were met before."""
     plain = walk.types_hash_plainly()
 
     def types(objs):
@@ -102,6 +104,7 @@ def put_level(walk, flat, groups, width=0):
         if kind not in kinds:
             kinds.append(kind)
         number[key] = kinds.index(kind) + 1
+    codes, by_number = None, kinds
     whole = [at for at, there in enumerate(types_met) if not there.isdisjoint(found)]
     alone = len(kinds) == 1 and len(met) == len(found)
     if alone:
@@ -109,40 +112,88 @@ def put_level(walk, flat, groups, width=0):
     elif len(kinds) == 1 and len(whole) == 1 and types_met[whole[0]] <= found:
         # One column of containers. The atoms are what remains without it.
         at, step = whole[0], len(columns)
-        codes = (bytes(at) + b"\1" + bytes(step - at - 1)) * len(columns[0])
-        cut, codes, sorted_out, atoms = (at, step), codes[:len(flat)], [columns[at]], list(flat)
+        codes = bytearray((bytes(at) + b"\1" + bytes(step - at - 1)) * len(columns[0]))[:len(flat)]
+        cut, sorted_out, atoms = (at, step), [columns[at]], list(flat)
         del atoms[at::step]
     else:
-        codes, order = codes_of(flat, columns, types_met, number, types)
-        cut = codes
-        kinds = [kinds[at - 1] for at in order]
-        sorted_out = [list(compress(flat, picked(codes, at))) for at in range(1, len(kinds) + 1)]
-        atoms = list(compress(flat, picked(codes, 0)))
+        codes = _numbered(flat, columns, types_met, number, types)
+        # After the first that is met again there are usually more.
+        if walk.repeats:
+            picks = _with_identity(codes, kinds)
+            ids = list(map(id, compress(flat, picks)))
+            if not walk.are_new(ids):
+                return _put_met(walk, flat, codes, kinds, picks, ids, groups)
+        cut, order = _in_order(codes)
+        kinds = [by_number[at - 1] for at in order]
+        sorted_out = [list(compress(flat, picked(cut, at))) for at in range(1, len(kinds) + 1)]
+        atoms = list(compress(flat, picked(cut, 0)))
     ids = []
     for kind, objs in zip(kinds, sorted_out):
         if kind.mutable:
             ids += map(id, objs)
     if not walk.meet(ids, spaces=_DICT in kinds):
-        return None
+        codes = codes or bytearray(b"\1") * len(flat)
+        picks = _with_identity(codes, by_number)
+        return _put_met(walk, flat, codes, by_number, picks, list(map(id, compress(flat, picks))), groups)
     marks = tuple([kind.mark(walk) for kind in kinds])
     starts = ()
     if alone:
         walk.put({marks[0]: len(flat)})
     else:
-        walk.put(codes)
+        walk.put(cut if type(cut) is bytes else bytes(codes))
         walk.put(marks)
         starts = put_atoms(walk, atoms)
     groups.update(zip(kinds, sorted_out))
     return cut, atoms, None, starts
 
 
-def codes_of(flat, columns, types_met, number, types):
-    """For each object 0, or the number of its kind in order of first appearance. -> (codes, the kinds'
-    earlier numbers in that order)"""
+def _numbered(flat, columns, types_met, number, types):
+    """For each object 0, or the number of its kind."""
     codes = bytearray(len(flat))
     for at, (column, there) in enumerate(zip(columns, types_met)):
         numbers = {number[t] for t in there}
         codes[at::len(columns)] = bytes(numbers) * len(column) if len(numbers) == 1 else \
             bytes(map(number.__getitem__, types(column)))
-    order = sorted(set(codes) - {0}, key=codes.index)
+    return codes
+
+
+def _in_order(codes):
+    """The kinds numbered by first appearance. -> (codes, the kinds' earlier numbers in that order)"""
+    order = sorted(set(codes) - {0, MET}, key=codes.index)
     return bytes(codes.translate(bytes.maketrans(bytes(order), bytes(range(1, len(order) + 1))))), order
+
+
+def _with_identity(codes, kinds):
+    """For each object whether its identity counts, for `compress`."""
+    numbers = {at for at, kind in enumerate(kinds, 1) if kind.mutable}
+    return codes.translate(bytes([at in numbers for at in range(256)]))
+
+
+def _put_met(walk, flat, codes, kinds, picks, ids, groups):
+    """Writes a level with objects that were met before, or that it has twice. `codes`: the numbers of their
+    kinds. `picks`: which have an identity, `ids`. None, without effect, if one is the namespace of a module."""
+    if _DICT in kinds and not walk.has_no_space(ids):
+        return None
+    walk.repeats, seen = True, walk.ordinals()
+    first = len(seen)
+    # Each new one gets the next ordinal where it is met for the first time.
+    seen.default_factory = seen.__len__
+    at = list(map(seen.__getitem__, ids))
+    seen.default_factory = None
+    met, number = bytearray(map(first.__gt__, at)), first
+    for place in compress(count(), met.translate(_ATOM)) if met.count(0) > len(seen) - first else ():
+        if at[place] == number:
+            number += 1
+        else:
+            met[place] = True
+    walk.order += compress(ids, met.translate(_ATOM))
+    for place in compress(compress(count(), picks), met):
+        codes[place] = MET
+    codes, order = _in_order(codes)
+    walk.put(None)
+    walk.put(codes)
+    walk.put(list(compress(at, met)))
+    walk.put(tuple([kinds[number - 1].mark(walk) for number in order]))
+    put_atoms(walk, list(compress(flat, picked(codes, 0))))
+    groups.update((kinds[number - 1], list(compress(flat, picked(codes, now)))) for now, number in enumerate(order, 1))
+    return UNFOLLOWED

@@ -10,11 +10,14 @@ import struct
 import sys
 import types
 from hashlib import sha256
+from itertools import compress, count, repeat
+from operator import is_
 from _pickle import Unpickler
 
 from _harness.values.codeforms import calm
 from _harness.values.funcs import Function
 from _harness.values.joint import parted
+from _harness.values.levels import MET, picked
 from _harness.values.shapes import ATOM_IDS, BY_TAG, Unloadable, atomic, lookup
 from _harness.values.walk import Walk
 
@@ -23,6 +26,7 @@ _module_dict = vars(types.ModuleType)["__dict__"].__get__
 _HEAD = struct.Struct("<I")
 _dumps, _loads = pickle.dumps, pickle.loads
 _BASES = type.__dict__["__bases__"]
+_CYCLE = "a cycle of objects that cannot be made in parts"
 
 
 class _Reader(Unpickler):
@@ -43,6 +47,11 @@ class Mixed:
 
     def __init__(self, codes, marks, atoms):
         self.codes, self.marks, self.atoms = codes, marks, atoms
+
+
+class Met(Mixed):
+    """One with objects that were met before, in place of which `codes` has `MET`. `met`: their ordinals."""
+    __slots__ = ("met",)
 
 
 def check_keys(keys):
@@ -194,9 +203,10 @@ class Load:
     def roots(self, at):
         """The marks and atoms of a level, one by one."""
         record = self.levels[at][0]
-        if type(record) is Mixed:
-            atoms = iter(record.atoms)
-            return [record.marks[code - 1] if code else next(atoms) for code in record.codes]
+        if isinstance(record, Mixed):
+            atoms, met = iter(record.atoms), iter(record.met if type(record) is Met else ())
+            return [next(atoms) if code == 0 else ("b", next(met)) if code == MET else record.marks[code - 1]
+                    for code in record.codes]
         return [mark for mark, n in record.items() for _ in range(n)] if type(record) is dict else list(record)
 
     def record(self, load):
@@ -205,10 +215,17 @@ class Load:
         record = load()
         if type(record) is int:
             return self.atoms(load, record)
-        if type(record) is not bytes:
-            return record
+        if record is None:
+            codes, met = load(), load()
+            found = Met(codes, *self.marks(load))
+            found.met = met
+            return found
+        return Mixed(record, *self.marks(load)) if type(record) is bytes else record
+
+    def marks(self, load):
+        """The marks and atoms of a level that was written in bulk."""
         marks, atoms = load(), load()
-        return Mixed(record, marks, self.atoms(load, atoms) if type(atoms) is int else atoms)
+        return marks, self.atoms(load, atoms) if type(atoms) is int else atoms
 
     def atoms(self, load, n):
         """Atoms that were written in pieces."""
@@ -223,6 +240,8 @@ class Load:
             return []
         if type(record) is Mixed:
             return [self.run_of(mark, record.codes.count(at)) for at, mark in enumerate(record.marks, 1)]
+        if type(record) is Met:
+            return self.between(record)
         found = {}
         if type(record) is dict:
             (mark, n), = record.items()
@@ -245,6 +264,17 @@ class Load:
         if g.ords:
             self.nodes.extend([None] * n)
         return g
+
+    def between(self, record):
+        """The groups of a level with objects that were met before. Their ordinals are in its order."""
+        groups = [self.group(mark) for mark in record.marks]
+        numbered = list(enumerate(groups, 1))
+        without = bytes([0, MET, *[at for at, g in numbered if not self.mutable(g, g.mark)]])
+        codes = record.codes.translate(None, without)
+        for at, g in numbered:
+            g.ords = list(compress(count(len(self.nodes)), picked(codes, at))) if at not in without else None
+        self.nodes.extend([None] * len(codes))
+        return groups
 
     def group(self, mark):
         g = Group()
@@ -327,8 +357,13 @@ class Load:
         if type(record) is dict:
             objs = groups[0].objs
             return list(objs) if objs is not None else [None] * groups[0].n
-        if type(record) is Mixed:
+        if isinstance(record, Mixed):
             sources = [iter(record.atoms)] + [iter(g.objs if g.objs is not None else [None] * g.n) for g in groups]
+            if type(record) is Met:
+                met = list(map(self.nodes.__getitem__, record.met))
+                if not lenient and any(map(is_, met, repeat(None))):
+                    raise Unloadable(_CYCLE)
+                sources += [iter(())] * (MET - len(sources)) + [iter(met)]
             return list(map(next, map(sources.__getitem__, record.codes)))
         cursors = {g.mark: iter(g.objs if g.objs is not None else [None] * g.n) for g in groups}
         out = []
@@ -338,7 +373,7 @@ class Load:
             elif mark[0] in _ENDS:
                 found = self.end(mark)
                 if found is None and not lenient:
-                    raise Unloadable("a cycle of objects that cannot be made in parts")
+                    raise Unloadable(_CYCLE)
                 out.append(found)
             else:
                 out.append(next(cursors[mark]))

@@ -11,7 +11,7 @@ from _harness.values import plain
 from _harness.values.groups import by_sharing, join_circles
 from _harness.values.bynames import module_dict
 from _harness.values.owners import Owners
-from _harness.values.joint import continued, in_turn
+from _harness.values.joint import as_found, continued, in_turn, is_whole, worth_whole
 from _harness.values.fingerprints import Entry, module_root, probe, share, unchanged
 from _harness.values.shapes import MRO
 from _harness.values.walk import TooLarge, Walk, World
@@ -44,11 +44,12 @@ def undisturbed(work):
 
 class Unit:
     """Entities in one blob."""
-    # What pairs of members share, so that a new member costs only its own pairs.
-    __slots__ = ("key", "members", "refs", "live", "pairs")
+    # `pairs`: what pairs of members share, so that a new member costs only its own pairs. `whole`: how its
+    # members were walked together, if one such walk costs less than one of each.
+    __slots__ = ("key", "members", "refs", "live", "pairs", "whole")
 
     def __init__(self):
-        self.pairs = {}
+        self.pairs, self.whole = {}, None
 
 
 def _still(unit, members):
@@ -79,6 +80,7 @@ class Standing:
         self.aside = {}         # key -> {entity: (value, entry)}
         self.seq, self.count, self.keys, self.blobs = 0, 0, 0, True
         self.seen = {}          # entity -> (value, entry): probed since the step, used once more
+        self.pairs = {}         # what pairs of entities share that are not in a unit yet
 
     # -- names of things ------------------------------------------------------------------
     def entity(self, o):
@@ -111,7 +113,7 @@ class Standing:
     def look(self, start, discover=True, memo=True, rebound=()):
         """Probes entities and everything that belongs to them. Returns fresh entries, affected
         units, and all entities seen. `rebound`: names of which the former values were not used."""
-        todo, done, fresh, drawn = list(start), {}, {}, set()
+        todo, done, fresh, drawn, standing = list(start), {}, {}, set(), {}
         while todo:
             e = todo.pop()
             if e in done or e[1] != ":":
@@ -123,7 +125,7 @@ class Standing:
                 done[e] = None
                 todo += self.left(known)
                 continue
-            if memo and known is not None and unchanged(known, value):
+            if memo and known is not None and (unchanged(known, value) or self.stands(known.unit, standing)):
                 new = known
             else:
                 seen = self.seen.pop(e, None)
@@ -146,6 +148,14 @@ class Standing:
                 if discover or issubclass(type(r), _Module) or id(r) in self.world.tokens:
                     todo.append(self.entity(r))
         return fresh, drawn, done
+
+    def stands(self, unit, known):
+        """Whether no member of a unit has changed, if one walk over all of them can say so. `known`: the answers."""
+        if unit is None or unit.whole is None:
+            return False
+        if unit not in known:
+            known[unit] = is_whole(self.world, unit.whole, [*unit.members.values()], self.value)
+        return known[unit]
 
     def left(self, known):
         """What an entity referred to before. A step may have changed a class and then dropped it.
@@ -301,6 +311,7 @@ class Standing:
         unit.key = "%s.%d" % (self.seq, self.keys)
         self.keys += 1
         unit.live = True
+        unit.pairs.update(self.pairs)
         for former in {e.unit for e in members if e.unit is not None and e.unit.live}:
             unit.pairs.update(_still(former, members))
         for e in members:
@@ -323,6 +334,8 @@ class Standing:
                 except (TooLarge, MemoryError) as why:
                     reason = reason or str(why) or "too large"
             reason = reason or joint.unserializable
+            if reason is None and worth_whole(members):
+                unit.whole = [*unit.members], joint.turns, as_found(joint.own(), joint.ordinals(), joint.refs)
         refs = [self.entity(r) for r in joint.refs] if joint is not None else []
         size = joint.size() if reason is not None and joint is not None else None
         if reason is None and self.blobs:

@@ -16,7 +16,7 @@ from itertools import chain, compress, repeat
 from operator import is_, is_not
 
 from _harness.values.layouts import Instance
-from _harness.values.levels import CHUNK, picked, put_atoms
+from _harness.values.levels import CHUNK, UNFOLLOWED, picked, put_atoms
 from _harness.values.shapes import ATOM_IDS, KINDS
 
 _FEW = 512              # values with fewer objects keep no trail
@@ -58,6 +58,8 @@ def kept(walk):
 
 def _level(walk, begin, end, flat, summary, groups, width):
     """One level as recorded by the walk, or None if it cannot be followed."""
+    if summary is UNFOLLOWED:
+        return None
     level = Level()
     level.n, level.width, level.ids, level.groups = len(flat), width, 0, []
     level.cut, level.atoms, level.marks, level.starts = summary

@@ -5,10 +5,12 @@ no longer differ from their baseline) and `Settled.notes` (untracked things seen
 are bytes here. The order of a unit's members and refs is part of it and is passed to `load`.
 """
 import importlib
+from itertools import compress
 
 from _harness.values.bynames import module_dict
 from _harness.values.graft import graft
 from _harness.values.pickles import Load, Unloadable
+from _harness.values.joint import as_found, worth_whole
 from _harness.values.plain import others
 from _harness.values.fingerprints import Entry, probe
 from _harness.values.shapes import ATOM_IDS
@@ -201,6 +203,9 @@ class Graph(Standing):
                 x = probe(self.world, e, values[e])
                 x.walk = None
             self.enter(unit, e, x)
+        if len(take) == len(entities) > 1:
+            if worth_whole(list(unit.members.values())):
+                unit.whole = entities, load.turns, as_found(load.own(), map(id, load.nodes), refs)
 
     @undisturbed
     def graft(self, seq, items, onto):
@@ -256,17 +261,20 @@ class Graph(Standing):
     # -- sweep -------------------------------------------------------------------------------
     @undisturbed
     def sweep(self):
-        """Describes everything live from scratch, without blobs and caches. Only what is found as its trail says is
-        not written again."""
+        """Describes everything live from scratch, without blobs and caches. Only what is found as its trail says, or
+        as a walk over all of its unit does, is not written again."""
         twin = Graph(self.namespace, self.modules, self.limits)
         twin.seq, twin.blobs, twin.world.held = "sweep", False, self.world.held
         twin.objects, twin.world.tokens = dict(self.objects), dict(self.world.tokens)
         names = ["n:" + n for n in dict.keys(self.namespace) if type(n) is str and n not in MODULE_NAMES]
         start = names + list(self.objects) + [e for e in self.entries if e[0] == "m"]
+        standing = {}
         for e, known in self.entries.items():
-            if known.trail is not None and self.value(e) is known.value and \
+            if self.stands(known.unit, standing) or known.trail is not None and self.value(e) is known.value and \
                     probe(self.world, e, known.value, known, keep=True) is known:
                 twin.seen[e] = known.value, known.alone()
+        for unit in compress(standing, standing.values()):
+            twin.pairs.update(unit.pairs)
         fresh, drawn, _ = twin.look(start, memo=False)
         out = Settled()
         twin.regroup(out, fresh, drawn, set())

@@ -7,6 +7,7 @@ containers are written out wherever they are met, because their identity is not 
 """
 import sys
 import types
+from collections import defaultdict
 from hashlib import sha256
 from _pickle import Pickler
 
@@ -95,7 +96,7 @@ class Walk:
         self.world, self.inner = world, inner
         self.order = []         # ids of all mutable objects: the index is the ordinal
         self.known = set()      # those of them that are not in `seen`
-        self.seen = {}          # id -> ordinal, updated by `ordinals`
+        self.seen = defaultdict()   # id -> ordinal, updated by `ordinals`
         self.refs = []          # references, in order
         self.ref_at = {}
         self.names = {}         # id of a class -> its mark
@@ -106,6 +107,7 @@ class Walk:
         self.spaces = self.plain = None
         self.levels = None      # the content of each level, if it is recorded
         self.beside = 0         # the size of what is too large to be written
+        self.repeats = False    # whether objects were met again
         self.turns = None       # the order of the roots, if each has a stream of its own
         self.inside = {}        # id of a part inside an object of a package -> its number there
         self.views = {}         # id of an array inside an object of a package -> views of it there
@@ -348,17 +350,24 @@ class Walk:
         new = set(ids)
         if len(new) != len(ids) or not self.seen.keys().isdisjoint(new) or not self.known.isdisjoint(new):
             return False
-        if spaces:
-            if self.spaces is None:
-                self.spaces = self.world.spaces()
-            if not self.spaces.isdisjoint(new):
-                return False
+        if spaces and not self.has_no_space(new):
+            return False
         self.order += ids
         if self.known:
             self.known.update(new)
         else:
             self.known = new
         return True
+
+    def are_new(self, ids):
+        """Whether each of these is met for the first time."""
+        return not any(map(self.ordinals().__contains__, ids)) and len(set(ids)) == len(ids)
+
+    def has_no_space(self, ids):
+        """Whether none of these is the namespace of a module."""
+        if self.spaces is None:
+            self.spaces = self.world.spaces()
+        return self.spaces.isdisjoint(ids)
 
     def ordinals(self):
         """The ordinals of all mutable objects met."""
