@@ -66,11 +66,10 @@ def as_found(own, ids, refs):
     return own, sha256(array("Q", ids)).digest(), [*map(id, refs)]
 
 
-def is_whole(world, found, members, value_of):
-    """Whether a walk over all members finds the same. Then each of them has what it had."""
+def is_whole(world, found, members):
+    """Whether a walk over all members, as they were bound, finds the same. Then each of them has what it had."""
     names, turns, was = found
-    if [e.entity for e in members] != names or any([e.value is not value_of(e.entity) for e in members]) or \
-            any([e.held is not is_held(world, e) for e in members]):
+    if [e.entity for e in members] != names or any([e.held is not is_held(world, e) for e in members]):
         return False
     walk, roots = Walk(world), [e.value for e in members]
     try:

@@ -125,7 +125,7 @@ class Standing:
                 done[e] = None
                 todo += self.left(known)
                 continue
-            if memo and known is not None and (unchanged(known, value) or self.stands(known.unit, standing)):
+            if memo and known is not None and (unchanged(known, value) or self.stands(known, value, standing)):
                 new = known
             else:
                 seen = self.seen.pop(e, None)
@@ -149,12 +149,14 @@ class Standing:
                     todo.append(self.entity(r))
         return fresh, drawn, done
 
-    def stands(self, unit, known):
-        """Whether no member of a unit has changed, if one walk over all of them can say so. `known`: the answers."""
-        if unit is None or unit.whole is None:
+    def stands(self, entry, value, known):
+        """Whether an entity is what it was, if one walk over all of its unit can say so. `known`: what such walks
+        have said of units."""
+        unit = entry.unit
+        if unit is None or unit.whole is None or entry.value is not value:
             return False
         if unit not in known:
-            known[unit] = is_whole(self.world, unit.whole, [*unit.members.values()], self.value)
+            known[unit] = is_whole(self.world, unit.whole, [*unit.members.values()])
         return known[unit]
 
     def left(self, known):

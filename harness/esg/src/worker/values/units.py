@@ -270,7 +270,7 @@ class Graph(Standing):
         start = names + list(self.objects) + [e for e in self.entries if e[0] == "m"]
         standing = {}
         for e, known in self.entries.items():
-            if self.stands(known.unit, standing) or known.trail is not None and self.value(e) is known.value and \
+            if self.stands(known, self.value(e), standing) or known.trail is not None and self.value(e) is known.value and \
                     probe(self.world, e, known.value, known, keep=True) is known:
                 twin.seen[e] = known.value, known.alone()
         for unit in compress(standing, standing.values()):

@@ -116,6 +116,7 @@ class Walk:
         self.apart = frozenset()    # ids of those that are written by themselves
         self.once, self.again = set(), set()    # those of them that are met, and met twice
         self.shown = None       # ids, see `arrays`
+        self.same = {}          # id of a class -> the kind of all of its objects
         self.sorts = {}         # id of a class -> how objects of it are pickled
         pickler = Pickler(self.sink, 4)
         pickler.fast = True
@@ -284,7 +285,7 @@ class Walk:
                 return summary
         elif set(map(id, map(type, flat))) <= ATOM_IDS:
             return None, flat, None, put_atoms(self, flat)
-        seen, order, marks, kind_marks, same = self.ordinals(), self.order, [], {}, {}
+        seen, order, marks, kind_marks, same = self.ordinals(), self.order, [], {}, self.same
         for o in flat:
             t = type(o)
             if id(t) in ATOM_IDS:
@@ -296,13 +297,7 @@ class Walk:
                 continue
             kind = TABLE.get(id(t))
             if kind is None:
-                kind = same.get(id(t))
-                if kind is None:
-                    kind = self.settled(t)
-                    if kind is not None:
-                        same[id(t)] = kind
-                    else:
-                        kind = self.pick(o, t)
+                kind = same.get(id(t)) or self.settled(t) or self.pick(o, t)
                 if type(kind) is tuple:
                     marks.append(kind)
                     continue
@@ -334,7 +329,7 @@ class Walk:
 
     def settled(self, t):
         """The kind of all objects of a type, or None if they need individual inspection."""
-        kind = TABLE.get(id(t)) or moments.late(t)
+        kind = TABLE.get(id(t)) or self.same.get(id(t)) or moments.late(t)
         if kind is not None:
             return kind
         if not _FLAGS(t) & 512 or id(t) in library.PICKS or "_member_map_" in MAPPING(t) or issubclass(t, type) or \
@@ -342,7 +337,8 @@ class Walk:
                 _NAME(t) in NAMED or top_of(proper(t)) in PACKAGES or \
                 t is type(self.world.namespace) or t is type(self.world.deleted):
             return None
-        return self.world.kind(t)
+        kind = self.same[id(t)] = self.world.kind(t)
+        return kind
 
     def meet(self, ids, spaces):
         """Gives ordinals to mutable objects. Returns False, without effect, if one of them was met
