@@ -12,10 +12,13 @@ from _harness.values.trusted import is_query
 from _harness.values.walk import TooLarge, Walk
 
 
+_KEPT = 100_000         # most ordinals of an entry that are kept
+
+
 class Entry:
     """An entity as last seen."""
     __slots__ = ("entity", "value", "ids", "_own", "refs", "unserializable", "opaque", "codes", "loads", "notes",
-                 "unit", "walk", "sign", "blind", "_known", "trail", "inside", "apart", "held")
+                 "unit", "walk", "sign", "blind", "_known", "_at", "trail", "inside", "apart", "held")
 
     @property
     def own(self):
@@ -34,6 +37,15 @@ class Entry:
         if self._known is None or len(self._known) != len(self.ids):
             self._known = set(self.ids)
         return self._known
+
+    @property
+    def at(self):
+        """The ordinals by `ids`. Kept, as what shares with this changes more often."""
+        found = self._at
+        if found is None or len(found) != len(self.ids):
+            found = dict(zip(self.ids, range(len(self.ids))))
+            self._at = found if len(found) <= _KEPT else None
+        return found
 
     def alone(self):
         """The same in no unit."""
@@ -85,7 +97,7 @@ def probe(world, entity, value, known=None, keep=False):
     """Walks an entity's content, along the trail of its entry if there is one. Returns its current
     entry, which is the old one if nothing changed. `keep`: keeps a trail where it is worth it."""
     e = Entry()
-    e.entity, e.value, e.unit, e.sign, e.trail = entity, value, None, None, None
+    e.entity, e.value, e.unit, e.sign, e.trail, e._at = entity, value, None, None, None, None
     kind = entity[0]
     if kind == "n" and id(type(value)) in ATOM_IDS:
         found = leaf(value)
@@ -141,7 +153,9 @@ def module_root(diff):
 
 
 def _places(e):
-    at = dict(zip(e.ids, range(len(e.ids))))
+    at = e.at
+    if e.inside:
+        at = dict(at)
     for o in e.inside:
         if at.get(o, -1) >= len(e.ids) - len(e.inside):
             at[o] = -1 - e.inside[o]

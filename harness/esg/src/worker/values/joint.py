@@ -48,7 +48,8 @@ def _after(world, entry):
             return None
         walk.sink.extend(known.sink.parts)
         walk.extras, walk.temps = [*known.extras], known.temps
-    walk.order, walk.known = [*entry.ids], {*entry.ids}
+    walk.order = [*entry.ids]
+    walk.seen.update(entry.at)
     for ref in entry.refs:
         walk.ref(ref)
     return walk

@@ -235,7 +235,7 @@ class Graph(Standing):
         x = Entry()
         x.entity, x.value, x.sign, x.walk, x.unit = e, value if e[0] != "m" else None, None, None, None
         x.own = None if e[0] == "n" and id(type(value)) in ATOM_IDS else load.own()
-        x.ids, x._known, x.trail = list(map(id, load.nodes)), None, None
+        x.ids, x._known, x._at, x.trail = list(map(id, load.nodes)), None, None, None
         x.inside, x.apart, x.held = (), frozenset(), False
         x.refs, x.unserializable, x.opaque, x.blind, x.notes = [
             self.world.module(*r) if type(r) is tuple else r for r in load.refs], None, False, False, []
