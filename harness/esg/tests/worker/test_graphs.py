@@ -1,10 +1,12 @@
 """Tests of many objects that refer to each other: a level of a walk has some that were met before."""
+import gc
 import random
 import unittest
 
 from support import Reloading, Session, deep, fresh
 
 from _harness.values import walk
+from _harness.values.levels import types_hash_plainly
 
 RING = """
 class Node:
@@ -57,6 +59,19 @@ class Levels(Reloading):
                 session.run("all_[%d][:2] = all_[%d][1::-1]" % (at, at) if made[at][0] != made[at][1] else
                             "all_[%d][0] = all_" % at)
                 self.assertNotEqual(deep(fresh(source).units, "n:all_"), deep(session.units, "n:all_"))
+
+
+class Metaclasses(unittest.TestCase):
+    def test_the_hash_of_protocols_is_the_usual_one(self):
+        def metaclass(name, module):
+            return type(name, (type,), {"__module__": module, "__hash__": lambda cls: 1})
+        self.assertTrue(types_hash_plainly())
+        protocols = metaclass("_ProtocolMeta", "typing_extensions")
+        self.assertTrue(types_hash_plainly())
+        of_program = metaclass("Meta", "__main__")
+        self.assertFalse(types_hash_plainly())
+        del protocols, of_program
+        gc.collect()
 
 
 class Together(unittest.TestCase):

@@ -22,6 +22,9 @@ class Last:
 class P(Root):
     def __init__(self, i): self.id, self.name, self.tags = i, 'p %d' % i, [i, 'a']
 class Q(P): pass
+class Slim:
+    __slots__ = ('id', 'kinds', 'more', '__dict__')
+    def __init__(self, i): self.id, self.kinds, self.more, self.x = i, {'a', 'b%d' % (i % 3)}, frozenset((i, -i)), [i]
 class List(list): pass
 class Dict(dict): pass
 class Str(str): pass
@@ -74,6 +77,15 @@ VALUES = {
         "P.__module__ = 'other'", "P.__qualname__ = 'R'", "v[7].id = P", "v[7].id = Odd()", "v.append(Q(1))", "P.__del__ = lambda self: None", "n = 1",
         "P.__bases__ = (Last,)", "v[7].tags.pop()", "v[7].__dict__ = dict(reversed(v[7].__dict__.items()))", "P.__hash__ = None",
     ),
+    "v = [Slim(i) for i in range(300)]": (
+        "n = 1", "v[7].id += 1", "v[7].id = 7.0", "v[7].kinds.add('c')", "v[7].kinds.discard('a')", "v[7].kinds = set(v[7].kinds)",
+        "v[7].kinds = {'b1', 'a'}", "v[7].kinds.clear(); v[7].kinds.update(('b1', 'a'))", "v[7].kinds |= set(range(50))",
+        "v[7].kinds = v[8].kinds", "v[7].kinds = {same(k) for k in v[7].kinds}", "v[7].kinds.add((1, []) and Str('c'))",
+        "v[7].more = frozenset((7, -7))", "v[7].more = frozenset((7.0, -7))", "v[7].more = set(v[7].more)", "del v[7].more",
+        "v[7].x.append(1)", "v[7].y = 1", "v[7].x, v[8].x = v[8].x, v[7].x", "v[7].kinds.add(v[7])", "v[7].more = v[7]",
+        "v[7] = Slim(7)", "v.append(v[0])", "v.pop()", "for o in v: o.kinds.add('z')", "for o in v: o.id += 1",
+        "v[7].kinds = type('Set', (set,), {})(v[7].kinds)", "Slim.more.__set__(v[7], None)",
+    ),
     "v = {str(i): i for i in range(3000)}": (
         "v['5'] += 1", "v['5'] = v.pop('5')", "v['x'] = v.pop('5')", "v[5] = v.pop('2999')", "v['5'] = []", "v[Str('5')] = 1", "v = dict(v)", "n = 1",
     ),
@@ -113,7 +125,7 @@ class Following(Reloading):
         self.session = Session()
         self.session.execute(SETUP)
         self.world = self.session.graph.world
-        for name in ("P", "Q", "Odd", "Zone", "same"):
+        for name in ("P", "Q", "Slim", "Odd", "Zone", "same"):
             self.session.graph.name("t:" + name, self.session.ns[name])
 
     def met(self):

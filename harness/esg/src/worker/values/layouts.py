@@ -101,6 +101,11 @@ class Instance(Kind):
         self.unread = None
         self.sure = payload.sure
 
+    @property
+    def plain(self):
+        """Whether objects have nothing but a dict and slots."""
+        return self.payload is PAYLOADS[object] and self.owned is None and self.unread is None and self.sure
+
     def mark(self, walk):
         return ("i", walk.name(self.cls), self.mutable)
 

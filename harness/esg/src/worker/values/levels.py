@@ -15,6 +15,8 @@ _MOST = 100                     # kinds of objects on a level
 _ATOM = bytes([1]) + bytes(255)
 _PICK = [bytes(at) + b"\1" + bytes(255 - at) for at in range(_MOST + 1)]
 _HASH = object.__dict__["__hash__"]
+_MODULE, _NAME = type.__dict__["__module__"].__get__, type.__dict__["__name__"].__get__
+_PROTOCOLS = "typing_extensions", "_ProtocolMeta"
 _DICT = KINDS[dict]
 
 
@@ -45,12 +47,12 @@ class Sink:
 
 def types_hash_plainly():
     """Whether a set of types can be made without running code of the program: a metaclass may have
-    its own `__hash__`."""
+    its own `__hash__`. That of protocols is the usual one, though written in Python."""
     todo = [type]
     while todo:
         meta = todo.pop()
         for base in MRO(meta):
-            if MAPPING(base).get("__hash__", _HASH) is not _HASH:
+            if MAPPING(base).get("__hash__", _HASH) is not _HASH and (_MODULE(base), _NAME(base)) != _PROTOCOLS:
                 return False
         todo += type.__subclasses__(meta)
     return True
@@ -96,9 +98,9 @@ def put_level(walk, flat, groups, width=0):
     if len(found) > _MOST:
         return None
     kinds, number = [], dict.fromkeys(met, 0)
-    by_type = {t: t for t in found} if plain else {id(t): t for t in map(type, flat) if id(t) in found}
-    for key, t in by_type.items():
-        kind = walk.settled(t)
+    by_key = {t: t for t in found} if plain else dict(zip(map(id, map(type, flat)), map(type, flat)))
+    for key in by_key.keys() & found:
+        kind = walk.settled(by_key[key])
         if kind is None:
             return None
         if kind not in kinds:

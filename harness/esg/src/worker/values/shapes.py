@@ -188,8 +188,9 @@ class Set(Kind):
     def split(self, walk, objs):
         kids = list(_flat(objs))
         sizes = [table_of(o) if type(o) is set else frozenset.__sizeof__(o) for o in objs]
-        walk.sure = walk.sure and atomic(kids) and self.are_kept(objs, sizes)
-        if not atomic(kids) or (_NONE_BY_ADDRESS and any([k is None for k in kids])):
+        are_atoms = atomic(kids)
+        walk.sure = walk.sure and are_atoms and self.are_kept(objs, sizes)
+        if not are_atoms or (_NONE_BY_ADDRESS and any([k is None for k in kids])):
             rows = [_by_name(o) for o in objs]
             kids = list(_flat(rows))
             for o, row in zip(objs, rows):
@@ -198,10 +199,11 @@ class Set(Kind):
         return list(zip(map(len, objs), sizes)), kids
 
     def are_kept(self, objs, sizes):
-        """Whether sets with the same members iterate in the same order. Most sets of a list have those of others."""
+        """Whether sets of atoms with the same members iterate in the same order. Most sets of a list have those of
+        others, or equal ones, which are where they are."""
         try:
-            for part, size in {(*map(id, o), size): (list(o), size) for o, size in zip(objs, sizes)}.values():
-                self.made_of(part, size)
+            for part, size in dict.fromkeys(zip(map(tuple, objs), sizes)):
+                self.made_of(list(part), size)
         except Unloadable:
             return False
         return True

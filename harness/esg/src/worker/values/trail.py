@@ -23,7 +23,7 @@ _FEW = 512              # values with fewer objects keep no trail
 _LONG = 64              # most bytes of the stream for each object
 _MOST = 1 << 26         # most bytes of the stream
 _SLOW = 64              # most objects of a level that was inspected one by one
-_PLAIN = frozenset(map(id, (KINDS[list], KINDS[tuple], KINDS[dict])))
+_PLAIN = frozenset(map(id, (KINDS[list], KINDS[tuple], KINDS[dict], KINDS[set], KINDS[frozenset])))
 _DICT = KINDS[dict]
 
 
@@ -100,8 +100,7 @@ def _follows(walk, group):
         return True
     if id(kind) in _PLAIN:
         return _plain_head(kind, group.head)
-    return type(kind) is Instance and kind.bare and kind.owned is None and kind.sure and \
-        walk.settled(group.type) is kind
+    return type(kind) is Instance and kind.plain and walk.settled(group.type) is kind
 
 
 def _plain_head(kind, head):
