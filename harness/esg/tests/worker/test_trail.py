@@ -22,6 +22,10 @@ class Last:
 class P(Root):
     def __init__(self, i): self.id, self.name, self.tags = i, 'p %d' % i, [i, 'a']
 class Q(P): pass
+import enum as E, pathlib as Paths
+class Kind(E.Enum): A, B, C = 1, 2, 3
+class Other(E.Enum): A, B, C = 1, 2, 3
+class Flags(E.IntFlag): X, Y = 1, 2
 class Slim:
     __slots__ = ('id', 'kinds', 'more', '__dict__')
     def __init__(self, i): self.id, self.kinds, self.more, self.x = i, {'a', 'b%d' % (i % 3)}, frozenset((i, -i)), [i]
@@ -86,6 +90,17 @@ VALUES = {
         "v[7] = Slim(7)", "v.append(v[0])", "v.pop()", "for o in v: o.kinds.add('z')", "for o in v: o.id += 1",
         "v[7].kinds = type('Set', (set,), {})(v[7].kinds)", "Slim.more.__set__(v[7], None)",
     ),
+    "v = [{'id': i, 'a': Kind.A, 'b': Other.A} for i in range(300)]": (
+        "n = 1", "for r in v: r['a'], r['b'] = r['b'], r['a']", "v[7]['a'] = Other.A", "Kind, Other = Other, Kind",
+    ),
+    "v = [{'kind': list(Kind)[i % 3], 'flag': Flags(1 + i % 2), 'p': P(i)} for i in range(300)]": (
+        "for r in v: r['kind'], r['flag'] = r['flag'], r['kind']", "n = 1", "v[7]['kind'] = Kind.A", "v[7]['kind'] = Flags.X", "v[7]['flag'] = Flags(3)", "v[7]['flag'] = 1", "v[7]['kind'] = None",
+        "v[7]['kind'] = 'A'", "v[7]['p'] = Kind.B", "v[7]['flag'] = Paths.PurePosixPath('z')",
+        "v[7]['kind'] = Paths", "for r in v: r['kind'] = Kind.A", "v.reverse()",
+        "v[7]['p'], v[7]['kind'] = v[7]['kind'], v[7]['p']", "Kind.A._name_ = 'B'", "Kind.more = 1", "v[7]['kind'] = object.__new__(Kind)",
+        "class Kind(E.Enum): A, B, C = 1, 2, 3", "class Kind(E.Enum): A, B, C = 1, 2, 3\nfor r in v: r['kind'] = Kind.A",
+        "v[7]['flag'] = Paths", "v.append(v[0])", "v[7]['p'].id = Kind.C", "import sys; v[7]['flag'] = sys.stdout",
+    ),
     "v = {str(i): i for i in range(3000)}": (
         "v['5'] += 1", "v['5'] = v.pop('5')", "v['x'] = v.pop('5')", "v[5] = v.pop('2999')", "v['5'] = []", "v[Str('5')] = 1", "v = dict(v)", "n = 1",
     ),
@@ -125,7 +140,7 @@ class Following(Reloading):
         self.session = Session()
         self.session.execute(SETUP)
         self.world = self.session.graph.world
-        for name in ("P", "Q", "Slim", "Odd", "Zone", "same"):
+        for name in ("P", "Q", "Slim", "Kind", "Other", "Flags", "Odd", "Zone", "same"):
             self.session.graph.name("t:" + name, self.session.ns[name])
 
     def met(self):

@@ -222,6 +222,14 @@ class Names:
         package = str.partition(module, ".")[0]
         return self._held(module, o) or (self._held(package, o) if package != module else None)
 
+    def held_with(self, t):
+        """The ids of the instances of a class, and others, that `constant` may find."""
+        module, found = _TYPE_MODULE(t), set(_SINGLETONS)
+        if type(module) is str and module != "builtins" and not self.program(module):
+            for name in (module, str.partition(module, ".")[0]):
+                found.update(map(id, (self.original(name) or {}).values()), map(id, (module_dict(name) or {}).values()))
+        return found
+
     def _view(self, o):
         """(module, attribute) of a read-only view that a package keeps, or None: what it gives to each of
         the program's objects would join them otherwise."""
@@ -250,6 +258,15 @@ class Names:
         return (module, name) if name is not None and _get(held, name) is o else None
 
 
+_STREAMS = "stdout", "stderr", "stdin", "__stdout__", "__stderr__", "__stdin__"
+
+
+def standard():
+    """The standard streams, and the environment."""
+    held = _module_dict(sys)
+    return [*map(held.get, _STREAMS), (module_dict("os") or {}).get("environ")]
+
+
 def streams(o):
     """The standard stream that an object is. Steps may keep `sys.stdout`, which is never stored as a
     value. The same holds for a stand-in of a builtin function."""
@@ -257,7 +274,7 @@ def streams(o):
     if name is not None:
         return name
     held = _module_dict(sys)
-    for name in ("stdout", "stderr", "stdin", "__stdout__", "__stderr__", "__stdin__"):
+    for name in _STREAMS:
         if held.get(name) is o:
             return ("sys", name)
     environ = module_dict("os")

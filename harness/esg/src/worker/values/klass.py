@@ -198,15 +198,15 @@ class Member(Kind):
     tag, mutable, early = "em", False, False
 
     def split(self, walk, objs):
-        head = []
-        for o in objs:
+        heads = {}
+        for at, o in dict(zip(map(id, objs), objs)).items():
             held = MAPPING(type(o))["_member_map_"]
             name = object.__getattribute__(o, "__dict__").get("_name_")
             if type(name) is str and held.get(name) is o:
-                head.append((walk.name(type(o)), name, None))
+                heads[at] = walk.name(type(o)), name, None
             else:
-                head.append((walk.name(type(o)), None, object.__getattribute__(o, "__dict__")["_value_"]))
-        return head, []
+                heads[at] = walk.name(type(o)), None, object.__getattribute__(o, "__dict__")["_value_"]
+        return list(map(heads.__getitem__, map(id, objs))), []
 
     def build(self, load, head, kids, n):
         out = []

@@ -100,7 +100,7 @@ def put_level(walk, flat, groups, width=0):
     kinds, number = [], dict.fromkeys(met, 0)
     by_key = {t: t for t in found} if plain else dict(zip(map(id, map(type, flat)), map(type, flat)))
     for key in by_key.keys() & found:
-        kind = walk.settled(by_key[key])
+        kind = walk.settled(by_key[key]) or walk.usual(by_key[key], flat)
         if kind is None:
             return None
         if kind not in kinds:

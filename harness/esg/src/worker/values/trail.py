@@ -15,6 +15,7 @@ until the step has been described.
 from itertools import chain, compress, repeat
 from operator import is_, is_not
 
+from _harness.values.klass import MEMBER
 from _harness.values.layouts import Instance
 from _harness.values.levels import CHUNK, UNFOLLOWED, picked, put_atoms
 from _harness.values.shapes import ATOM_IDS, KINDS
@@ -35,7 +36,7 @@ class Level:
 
 class Group:
     """The containers of one kind on a level."""
-    __slots__ = ("kind", "type", "mark", "head", "n", "held")
+    __slots__ = ("kind", "types", "mark", "head", "n", "held")
 
 
 def kept(walk):
@@ -66,11 +67,11 @@ def _level(walk, begin, end, flat, summary, groups, width):
     level.heads = [at - begin for *_, at in groups] + [end - begin]
     for kind, objs, head, kids, _ in groups:
         group = Group()
-        group.kind, group.type, group.head, group.n = kind, type(objs[0]), head, len(objs)
+        group.kind, group.types, group.head, group.n = kind, _types(objs) if kind is MEMBER else [type(objs[0])], head, len(objs)
         group.held = objs[:] if kind.fixed else None
         if kind.fixed and kids:
             return None
-        if not _follows(walk, group) or any(map(is_not, map(type, objs), repeat(group.type))):
+        if not _alike(group, objs) or not _follows(walk, group, objs):
             return None
         group.mark = kind.mark(walk)
         if len(group.mark) > 1 and group.mark[1][0] == "b":
@@ -93,18 +94,35 @@ def _level(walk, begin, end, flat, summary, groups, width):
     return level
 
 
-def _follows(walk, group):
+def _types(objs):
+    """The types of objects: usually one, or a few."""
+    return list(dict(zip(map(id, map(type, objs)), map(type, objs))).values())
+
+
+def _alike(group, objs):
+    """Whether the objects are of the types that they were of."""
+    if len(group.types) == 1:
+        return all(map(is_, map(type, objs), repeat(group.types[0])))
+    return set(map(id, map(type, objs))) <= set(map(id, group.types))
+
+
+def _follows(walk, group, objs):
     """Whether only the parts of such containers need inspection."""
     kind = group.kind
     if kind.fixed:
         return True
     if id(kind) in _PLAIN:
         return _plain_head(kind, group.head)
-    return type(kind) is Instance and kind.plain and walk.settled(group.type) is kind
+    if kind is MEMBER:
+        return _plain_head(kind, group.head) and all([walk.usual(t, objs) is kind for t in group.types])
+    t = group.types[0]
+    return type(kind) is Instance and kind.plain and (walk.settled(t) or walk.usual(t, objs)) is kind
 
 
 def _plain_head(kind, head):
-    """Whether keys, if there are any, are plain data."""
+    """Whether keys, if there are any, are plain data, and members of enums are known by their names."""
+    if kind is MEMBER:
+        return all([name is not None for _, name, _ in head])
     return kind is not _DICT or type(head) is tuple
 
 
@@ -119,6 +137,16 @@ class Follower:
     def follow(self, walk, flat):
         """The parts of a level's objects, their width and the number of containers, after writing
         the level to the walk. None, without effect, if the level differs."""
+        number, names = len(walk.refs), dict(walk.names)
+        found = self._follow(walk, flat)
+        if found is None:
+            for r in walk.refs[number:]:
+                del walk.ref_at[id(r)]
+            del walk.refs[number:]
+            walk.names = names
+        return found
+
+    def _follow(self, walk, flat):
         if self.depth == len(self.levels):
             return None
         level = self.levels[self.depth]
@@ -131,12 +159,15 @@ class Follower:
             if other is None:
                 return None
         for group, objs in zip(level.groups, sorted_out):
-            if not all(map(is_, map(type, objs), repeat(group.type))) or not _follows(walk, group):
+            if not _alike(group, objs) or not _follows(walk, group, objs):
                 return None
         if level.ids:
             ids = _ids(level, flat, sorted_out)
             if ids != self.entry.ids[self.met:self.met + level.ids]:
                 return None
+        # As in a walk, the marks of a level come before what its objects refer to.
+        if any([group.kind.mark(walk) != group.mark for group in level.groups]):
+            return None
         found, heads = [], []
         for group, objs in zip(level.groups, sorted_out):
             if group.held is not None and all(map(is_, objs, group.held)):
@@ -149,8 +180,6 @@ class Follower:
                 return None
             found.append(kids)
             heads.append(None if same else head)
-        if not _same_marks(walk, level):
-            return None
         if len(flat) == level.n and not other and not any(map(is_not, heads, repeat(None))):
             walk.sink.extend(level.parts)
         else:
@@ -169,7 +198,9 @@ class Follower:
         walk.known = set(walk.order)
 
     def arrive(self, walk):
-        """The walk is complete: it met the same objects as the earlier one."""
+        """The walk is complete: it met the same objects as the earlier one. The members of two enums may have
+        changed places."""
+        self.same = self.same and len(walk.refs) == len(self.entry.refs) and all(map(is_, walk.refs, self.entry.refs))
         walk.order, walk.known = self.entry.ids, self.entry.known
 
 
@@ -225,19 +256,6 @@ def _same_head(group, head):
     return head[0] == old[0] and len(head[2]) == len(old[2]) and all(map(is_, head[2], old[2]))
 
 
-def _same_marks(walk, level):
-    """Whether the kinds are still written as they were. If not, the walk has referred to nothing."""
-    number, names = len(walk.refs), dict(walk.names)
-    for group in level.groups:
-        if group.kind.mark(walk) != group.mark:
-            for r in walk.refs[number:]:
-                del walk.ref_at[id(r)]
-            del walk.refs[number:]
-            walk.names = names
-            return False
-    return True
-
-
 def _rewritten(walk, old, atoms, other, heads, found, sorted_out):
     """Writes a level with other atoms in some pieces, and other heads of some groups. -> the level"""
     sink, level = walk.sink, Level()
@@ -291,6 +309,6 @@ def _write_atoms(walk, level, old, other, begin):
 
 def _with_head(old, head, objs):
     group = Group()
-    group.kind, group.type, group.mark, group.n, group.head = old.kind, old.type, old.mark, old.n, head
+    group.kind, group.types, group.mark, group.n, group.head = old.kind, old.types, old.mark, old.n, head
     group.held = objs[:] if old.held is not None else None
     return group

@@ -9,6 +9,8 @@ import sys
 import types
 from collections import defaultdict
 from hashlib import sha256
+from itertools import compress, repeat
+from operator import is_
 from _pickle import Pickler
 
 from _harness.values.arrays import ndarray, owner_of
@@ -20,10 +22,11 @@ from _harness.values import library
 from _harness.values import moments
 from _harness.values.codeforms import loads as code_loads
 from _harness.values.funcs import BOUND_BUILTIN, CACHED, CACHED_TYPE, FUNC, Builtin, Function, stateless
-from _harness.values.bynames import NAMED, Names, module_dict, ours, streams
+from _harness.values.bynames import NAMED, Names, module_dict, ours, standard, streams
 from _harness.values.levels import MANY, Sink, TooLarge, put_atoms, put_level, types_hash_plainly
 from _harness.values.shapes import ATOM_IDS, MAPPING, MRO, TABLE, Unserializable
-from _harness.values.trusted import PACKAGES, is_constant, proper, top_of
+from _harness.values.standins import StandIn
+from _harness.values.trusted import DRAWINGS, PACKAGES, is_constant, proper, top_of
 
 _modules = sys.modules
 _Module = types.ModuleType
@@ -117,6 +120,7 @@ class Walk:
         self.once, self.again = set(), set()    # those of them that are met, and met twice
         self.shown = None       # ids, see `arrays`
         self.same = {}          # id of a class -> the kind of all of its objects
+        self.usuals = {}        # id of a class -> the kind of most of its objects, and which are not among these
         self.sorts = {}         # id of a class -> how objects of it are pickled
         pickler = Pickler(self.sink, 4)
         pickler.fast = True
@@ -340,6 +344,27 @@ class Walk:
         kind = self.same[id(t)] = self.world.kind(t)
         return kind
 
+    def usual(self, t, objs):
+        """The kind of all objects of a type that are among others, if each that needs individual inspection turns
+        out to be like the rest: it is no constant and no stream that a module holds."""
+        if "_member_map_" in MAPPING(t):
+            members = set(map(id, dict.values(MAPPING(t)["_member_map_"])))
+            alike = id(t) not in self.inner and members.issuperset(map(id, compress(objs, map(is_, map(type, objs), repeat(t)))))
+            return klass.MEMBER if alike else None
+        found = self.usuals.get(id(t))
+        if found is None:
+            found = self.usuals[id(t)] = self.kind_and_others(t)
+        return found[0] if found[1].isdisjoint(map(id, objs)) else None
+
+    def kind_and_others(self, t):
+        """The kind of most objects of a type, and the ids of those that may have another. None, and no ids, if each
+        may have its own."""
+        if id(t) in _INDIVIDUAL or id(t) in _DESCRIPTORS or id(t) in library.PICKS or _NAME(t) in NAMED or ours(_MODULE(t)) or \
+                issubclass(t, (type, _Module, StandIn)) or top_of(proper(t)) in _BY_OBJECT or \
+                t is type(self.world.namespace) or t is type(self.world.deleted):
+            return None, frozenset()
+        return self.world.kind(t), self.world.names.held_with(t).union(map(id, standard()))
+
     def meet(self, ids, spaces):
         """Gives ordinals to mutable objects. Returns False, without effect, if one of them was met
         before, or, if there are dicts, is the namespace of a module."""
@@ -404,6 +429,9 @@ class Walk:
 def unserializable(t):
     return Unserializable("type " + t.__name__, kids=layouts.referents)
 
+# Types of which each object has a kind of its own, and packages.
+_INDIVIDUAL = frozenset(map(id, (Function, Builtin, CACHED_TYPE, types.MappingProxyType)))
+_BY_OBJECT = frozenset((*PACKAGES, *DRAWINGS, "logging", "typing"))
 _DESCRIPTORS = frozenset(map(id, (
     types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType,
     types.GetSetDescriptorType, types.MemberDescriptorType)))
