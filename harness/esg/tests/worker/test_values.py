@@ -107,6 +107,16 @@ KEPT = [
     ("KeyError('k')", "assert v.args == ('k',)"), ("OSError(2, 'no', 'f')", "assert v.filename == 'f' and v.errno == 2"),
     ("[].append", "v(1); assert v.__self__ == [1]"), ("list[int]", "assert v == list[int]"), ("int | None", "assert v == int | None"),
     ("__import__('typing').Optional[int]", "import typing; assert v == typing.Optional[int]"),
+    ("__import__('collections.abc').abc.Callable[[int], str]", "import collections.abc as a; assert v == a.Callable[[int], str]"),
+    ("__import__('typing').Literal['a', 1]", "import typing; assert v is typing.Literal['a', 1]"),
+    ("__import__('typing').Callable[[int, str], bool]", "import typing; assert v is typing.Callable[[int, str], bool]"),
+    ("__import__('typing').Callable[[], int]", "import typing; assert v is typing.Callable[[], int]"),
+    ("__import__('typing').Callable[..., int]", "import typing; assert v is typing.Callable[..., int]"),
+    ("__import__('typing').Dict[str, __import__('typing').List[int]]", "import typing; assert v is typing.Dict[str, __import__('typing').List[int]]"),
+    ("__import__('typing').Tuple[()]", "import typing; assert v is typing.Tuple[()]"),
+    ("__import__('typing').Annotated[int, 'm']", "import typing; assert v is typing.Annotated[int, 'm']"),
+    ("__import__('typing').Optional['Node']", "import typing; assert v == typing.Optional['Node']"),
+    ("__import__('typing').ClassVar[int]", "import typing; assert v is typing.ClassVar[int]"),
     ("__import__('typing').Dict[str, int]", "import typing; assert v == typing.Dict[str, int]"),
     ("__import__('dataclasses').MISSING", "import dataclasses; assert v is dataclasses.MISSING"),
     ("__import__('re').IGNORECASE", "import re; assert v is re.IGNORECASE"),
@@ -192,6 +202,16 @@ class Blobs(Reloading):
         session = Session()
         self.assertEqual(session.run("class A: pass\ns = {A(), A()}").notes, ["a set ordered by address"])
         self.assertEqual(session.run("q = {1, 'a', (2, 3)}", {"n:q"}).notes, [])
+
+    def test_objects_of_a_set_are_in_the_order_of_their_content(self):
+        for made in ("{A(i) for i in range(30)}", "frozenset(map(A, range(30)))", "{f, g, A(1)}", "set(map(S, range(9)))"):
+            source = ("class A:\n    def __init__(self, n): self.n = n\nclass S(A): __slots__ = ('n',)\n"
+                      "def f(): pass\ndef g(): pass\n[object() for _ in range(%d)]\ns = " + made)
+            with self.subTest(made):
+                one, other = fresh(source % 1), fresh(source % 999)
+                self.assertEqual(one.own("s"), other.own("s"))
+                self.assertIsNone(one.unserializable("s"))
+                self.answer(one, "assert len(s) in (3, 9, 30)")
 
     def test_a_special_method_is_stored_with_its_object(self):
         session = Session()

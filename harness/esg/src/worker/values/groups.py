@@ -93,14 +93,13 @@ def join_circles(groups, group_of, refs_of):
                         for m in cycle:
                             if m != n:
                                 nodes[n] |= nodes[m]
+    cycles = {}
+    for n, top in merged.items():
+        cycles.setdefault(top, []).append(n)
     out, taken = [], set()
     for n in range(len(nodes)):
         top = merged.get(n, n)
-        drawn = top in taken
-        if drawn:
-            continue
-        cycle = [m for m in merged if merged[m] == top] if n in merged else [n]
-        if n < len(groups) or any([m < len(groups) for m in cycle]):
+        if top not in taken and min(cycles.get(top, (n,))) < len(groups):
             taken.add(top)
             out.append(nodes[top])
     return out

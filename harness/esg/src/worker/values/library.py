@@ -315,6 +315,50 @@ _REFERENCE = register(Generic("fr", lambda o: (
     o.__forward_arg__, o.__forward_is_argument__, o.__forward_module__, o.__forward_is_class__), _reference))
 
 
+class Alias(Generic):
+    """`Optional[int]`, `Literal["a"]`, `Callable[[int], str]`: subscripted again, which finds the object that `typing`
+    keeps of these parts. The attributes are those that its own `__reduce__` reads."""
+
+    def __init__(self):
+        super().__init__("al", _parts_of_alias, None)
+
+    def build(self, load, head, kids, n):
+        out = []
+        for form, args in zip(kids[::2], kids[1::2]):
+            load.check(args)
+            if form is _modules["typing"].Callable or form is _modules["collections.abc"].Callable:
+                # Of several parameters `typing` makes one list.
+                given = args[0] if len(args) == 2 and not _is_type(args[0]) else list(args[:-1])
+                out.append(form[given, args[-1]])
+            else:
+                out.append(form[args[0] if len(args) == 1 and type(args[0]) is not tuple else args])
+        return out
+
+
+def _is_type(arg):
+    """Whether it is the type of one parameter, and not what stands for all of them."""
+    return arg is not ... and type(arg).__name__ not in ("ParamSpec", "_ConcatenateGenericAlias")
+
+
+def _parts_of_alias(o):
+    typing, name = _modules["typing"], type(o).__name__
+    if name == "_AnnotatedAlias":
+        return typing.Annotated, (o.__origin__, *o.__metadata__)
+    if name == "_UnionGenericAlias":
+        return typing.Union, o.__args__
+    if name == "_CallableGenericAlias":
+        return typing.Callable if type(o).__module__ == "typing" else o.__origin__, o.__args__
+    return getattr(typing, o._name) if o._name else o.__origin__, o.__args__
+
+
+_ALIAS = register(Alias())
+_ALIASES = frozenset((
+    ("typing", "_GenericAlias"), ("typing", "_UnionGenericAlias"), ("typing", "_LiteralGenericAlias"),
+    ("typing", "_CallableGenericAlias"), ("typing", "_ConcatenateGenericAlias"), ("typing", "_AnnotatedAlias"),
+    ("collections.abc", "_CallableGenericAlias"),
+))
+
+
 def pick_type_var(walk, o, t):
     """The kind of a type variable, or None if the object is none."""
     typing = _modules.get("typing")
@@ -335,4 +379,6 @@ def late_kind(names, t):
         return PATH
     if where == "typing" and t.__name__ == "ForwardRef":
         return _REFERENCE
+    if (t.__module__, t.__name__) in _ALIASES:
+        return _ALIAS
     return kind_of(t)

@@ -180,9 +180,9 @@ class Dict(Kind):
 
 
 class Set(Kind):
-    """Iteration order and table size are observable (the size through later order), so both count. Classes
-    are in the order of their addresses, which differs from run to run: those of a set are ordered by
-    their names."""
+    """Iteration order and table size are observable (the size through later order), so both count. Classes,
+    and objects without a hash of their own, are in the order of their addresses, which differs from run to run:
+    those of a set are ordered by their names, and by their content."""
     tag = "s"
 
     def split(self, walk, objs):
@@ -191,10 +191,13 @@ class Set(Kind):
         are_atoms = atomic(kids)
         walk.sure = walk.sure and are_atoms and self.are_kept(objs, sizes)
         if not are_atoms or (_NONE_BY_ADDRESS and any([k is None for k in kids])):
-            rows = [_by_name(o) for o in objs]
+            rows = [_in_order(walk, o) for o in objs]
             kids = list(_flat(rows))
-            for o, row in zip(objs, rows):
-                if row is o and len(o) > 1 and any(map(by_address, o)):
+            for at, (o, row) in enumerate(zip(objs, rows)):
+                if row is not o:
+                    sizes[at] = 0
+                # A program may show the order, which a plain run repeats more often than not.
+                if len(o) > 1 and any([by_address(k) and not issubclass(type(k), type) for k in o]):
                     walk.note("a set ordered by address")
         return list(zip(map(len, objs), sizes)), kids
 
@@ -232,17 +235,47 @@ def table_of(o):
     return set.__sizeof__(o)
 
 
-def _by_name(o):
-    """The members of a set of classes, ordered by their names; any other set."""
-    if len(o) < 2 or not all([issubclass(type(k), type) and by_address(k) for k in o]):
+def _without_order(members):
+    """Whether members of a set are only in the order of their addresses."""
+    return len(members) > 1 and all(map(by_address, members))
+
+
+def attributes(kind, o):
+    """The attributes of an object and their values, without running code of the program."""
+    read, found = getattr(kind, "getdict", None), []
+    if read is not None:
+        found += [(k, v) for k, v in read(o).items() if type(k) is str]
+    for slot in getattr(kind, "slots", ()):
+        try:
+            found.append((slot.__name__, slot.__get__(o)))
+        except AttributeError:
+            pass    # it is empty
+    return found
+
+
+def _in_order(walk, o):
+    """The members of a set that are in the order of their addresses, in one of their own: classes and functions by
+    their names, other objects by their attributes that are plain data. Any other set, and one of which two members
+    are alike, as it is."""
+    if not _without_order(o):
         return o
-    named = {(str(_MODULE(cls)), _QUALNAME(cls)): cls for cls in o}
-    return [named[name] for name in sorted(named)] if len(named) == len(o) else o
+    found = {}
+    for member in o:
+        t = type(member)
+        if issubclass(t, (type, types.FunctionType)):
+            key = str(member.__module__ if t is types.FunctionType else _MODULE(member)), \
+                member.__qualname__ if t is types.FunctionType else _QUALNAME(member), ()
+        else:
+            held = attributes(walk.settled(t), member)
+            key = str(_MODULE(t)), _QUALNAME(t), tuple([
+                (k, type(v).__name__, repr(v)) for k, v in sorted(held, key=lambda pair: pair[0]) if id(type(v)) in ATOM_IDS])
+        found[key] = member
+    return [found[key] for key in sorted(found)] if len(found) == len(o) else o
 
 
 def refill_set(o, part, size):
     """Fills a set so that it iterates in the order of `part` and has the same table size."""
-    if _by_name(part) is not part:
+    if _without_order(part):
         set.clear(o)
         set.update(o, part)
         return
@@ -267,7 +300,7 @@ class Frozen(Set):
 
 
 def frozen_set(cls, part, size):
-    if _by_name(part) is not part:
+    if _without_order(part):
         return frozenset.__new__(cls, part)
     for way in (part, set(part), part[::-1], set(part[::-1])):
         o = frozenset.__new__(cls, way)
