@@ -280,5 +280,42 @@ class Blobs(Reloading):
         self.assertTrue(session.member("n:c")["opaque"])
 
 
+CACHES = {
+    "@functools.lru_cache(maxsize=None)\ndef f(n): return n if n < 2 else f(n - 1) + f(n - 2)\nx = f(50)":
+        "assert f(50) == x and f(51) and f.cache_info()[:2] == (i.hits + 3, i.misses + 1)",
+    "@functools.cache\ndef f(a, b=2, *, c=3): return [a, b, c]\nx, y, z = f(1), f(1, b=5), f('k', c=9); f(1)":
+        "assert f(1) is x and f(1, b=5) is y and f('k', c=9) is z and f.cache_info().misses == i.misses",
+    "@functools.lru_cache(maxsize=3)\ndef f(a): return (a, [a])\nfor k in (1, 2, 3, 4, 1, 'x', 2, 2): f(k)":
+        "f(2); f(1); f('x'); f(4); assert f.cache_info()[:2] == (i.hits + 3, i.misses + 1)",
+    "@functools.lru_cache(typed=True)\ndef f(a, b=0): return type(a).__name__\nf(1); f(1.0); f(True); f(1, 2)":
+        "assert f(1.0) == 'float' and f(True) == 'bool' and f.cache_info().misses == i.misses",
+    "@functools.lru_cache(maxsize=0)\ndef f(a): return a\nf(1); f(1)": "f(1); assert f.cache_info().misses == i.misses + 1",
+    "def make(k):\n    @functools.cache\n    def f(a): return a + k\n    return f\nf = make(10); f(1); f(2); f(1)":
+        "assert f(1) == 11 and f(5) == 15",
+    "class P:\n    def __init__(self, x): self.x = x\n    def __hash__(self): return hash(self.x)\n"
+    "    def __eq__(self, other): return self.x == other.x\n@functools.cache\ndef f(p): return p.x\nf(P(1)); f(P(2))":
+        "assert f(P(1)) == 1 and f.cache_info().misses == i.misses",
+    "ran = []\n@functools.cache\ndef f(g): ran.append(g); return [g]\nx = f((1, 2)); f(frozenset((1, 2)))":
+        "assert f((1, 2)) is x and len(ran) == 2",
+}
+
+
+class Caches(Reloading):
+    def test_a_used_cache_is_filled_with_what_it_had(self):
+        for source, check in CACHES.items():
+            with self.subTest(source):
+                session = fresh("import functools\n" + source + "\ni = f.cache_info()")
+                self.assertIsNone(session.unserializable("f"))
+                self.answer(session, "assert f.cache_info() == i, f.cache_info(); " + check)
+
+    def test_one_that_cannot_be_filled_so_is_made_again(self):
+        for source in ("@functools.cache\ndef f(a):\n    if a < 0: raise ValueError\n    return a\ntry: f(-1)\nexcept ValueError: pass",
+                       "@functools.lru_cache(typed=True)\ndef f(a, b=0): return a\nf(1, b=2)",
+                       "f = functools.cache(abs)\nf(1)"):
+            with self.subTest(source):
+                session = fresh("import functools\n" + source)
+                self.assertEqual(session.unserializable("f"), "type functools.lru_cache")
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -59,10 +59,11 @@ def threads():
 
 
 def cached(function, number, bounded):
-    """The values that a `functools.lru_cache` has, of which there are this many. It visits its type, and if it has a
-    bound each key with its value and the type of what links them, otherwise the dict of all."""
+    """The keys and values that a `functools.lru_cache` has, of which there are this many, the oldest first. It visits
+    its type, and if it has a bound each key with its value and the type of what links them, otherwise the dict of all."""
     held = get_referents(function)
-    return held[2:2 + 3 * number:3] if bounded else list(held[1].values())
+    end = 1 + 3 * number
+    return list(zip(held[1:end:3], held[2:end:3])) if bounded else list(held[1].items())
 
 
 def start_threads_by(function):
@@ -150,8 +151,8 @@ def _references():
 def _caches():
     for most in (2, None):
         function = lru_cache(most)(lambda x: [x])
-        want = [function(x) for x in "ab"]
-        if [*map(id, cached(function, 2, most is not None))] != [*map(id, want)]:
+        want = [(x, id(function(x))) for x in "ab"]
+        if [(key, id(value)) for key, value in cached(function, 2, most is not None)] != want:
             return False
     return True
 

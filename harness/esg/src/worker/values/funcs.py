@@ -232,37 +232,70 @@ _INFO, _CACHED_DICT = CACHED_TYPE.__dict__["cache_info"], CACHED_TYPE.__dict__["
 
 # Of a cache with more values none is looked at: that would cost each step that names it.
 _MANY_CACHED = 10_000
+_MOST_HITS = 1_000_000
+
+
+def _is_typed(o):
+    given = _CACHED_DICT(o).get("cache_parameters")
+    cells = given.__closure__ or () if type(given) is Function else ()
+    return any([c.cell_contents is True for c in cells])
+
+
+def _calls(o):
+    """The calls that fill a cache as it is, the oldest first: arguments, the names and values of those with a name,
+    and what was returned. None if they cannot be told from it."""
+    hits, misses, most, number = _INFO(o)
+    function = _CACHED_DICT(o).get("__wrapped__")
+    if number > _MANY_CACHED or hits > _MOST_HITS or type(function) is not Function and (hits or misses):
+        return None
+    # What is no longer there was let go of for what is, or because an exception was raised.
+    if misses != number and (number != most or misses - number > _MANY_CACHED):
+        return None
+    typed, found = _is_typed(o), []
+    for key, result in cached(o, number, most is not None):
+        call = _call(key, typed, result)
+        if call is None:
+            return None
+        found.append(call)
+    return tuple(found)
+
+
+def _call(key, typed, result):
+    if type(key) is not tuple:
+        return (key,), (), (), result
+    # A plain object stands before the names.
+    marks = [at for at, part in enumerate(key) if type(part) is object]
+    if typed:
+        return (key[:len(key) // 2], (), (), result) if not marks else None
+    if not marks:
+        return key, (), (), result
+    named = key[marks[0] + 1:]
+    return (key[:marks[0]], named[::2], named[1::2], result) if len(marks) == 1 else None
 
 
 class Cached(Kind):
-    """`functools.lru_cache` that has not been called yet. A used one is made again. What it has cached is content: a
-    name may have the same object."""
+    """`functools.lru_cache`. What it has cached is content: a name may have the same object, and what it returns
+    later depends on it. It is filled again by calls of a function that returns what is stored."""
     tag, sure = "lc", False
-    _params = "cache_parameters"
     used = Unserializable("type functools.lru_cache", tag="lu", kids=lambda walk, o: Cached.kids(o), blind=False)
 
     @staticmethod
     def kids(o):
         held = _CACHED_DICT(o)
         hits, misses, most, number = _INFO(o)
-        values = cached(o, number, most is not None) if number <= _MANY_CACHED else ()
-        shown = [v for v in values if id(type(v)) not in ATOM_IDS]
+        pairs = cached(o, number, most is not None) if number <= _MANY_CACHED else ()
+        shown = [v for _, v in pairs if id(type(v)) not in ATOM_IDS]
         return [held.get("__wrapped__"), held, (hits, misses, most, number), *shown]
 
     def pick(self, walk, o):
-        info = _INFO(o)
-        return self if not (info[0] or info[1] or info[3]) else self.used
+        return self if _calls(o) is not None else self.used
 
     def split(self, walk, objs):
         head, kids = [], []
         for o in objs:
-            held = _CACHED_DICT(o)
-            given = held.get(self._params)
-            typed = None
-            if type(given) is Function and given.__closure__:
-                typed = [c.cell_contents for c in given.__closure__ if type(c.cell_contents) is bool]
-            head.append((_INFO(o)[2], bool(typed and typed[0])))
-            kids += (held.get("__wrapped__"), held)
+            held, (hits, misses, most, _) = _CACHED_DICT(o), _INFO(o)
+            head.append((most, _is_typed(o), hits, misses))
+            kids += (held.get("__wrapped__"), held, _calls(o))
         return head, kids
 
     def make(self, load, head, n):
@@ -277,8 +310,33 @@ class Cached(Kind):
         return made
 
     def fill(self, load, objs, head, kids):
-        for i, o in enumerate(objs):
-            o.__dict__ = kids[2 * i + 1]
+        for i, (o, (_, _, hits, misses)) in enumerate(zip(objs, head)):
+            function, o.__dict__, calls = kids[3 * i:3 * i + 3]
+            if misses:
+                load.later(functools.partial(_refill, load, o, function, hits, misses, calls))
+
+
+_STUB = (lambda *given, **named: "result").__code__
+
+
+def _refill(load, o, function, hits, misses, calls):
+    """Calls a cached function that has other code for so long, so that nothing of the program runs."""
+    load.check([part for args, _, named, _ in calls for part in (*args, *named)])
+    code = function.__code__
+    stub = _STUB.replace(co_freevars=code.co_freevars)
+    number = _STUB.co_consts.index("result")
+    before, after = _STUB.co_consts[:number], _STUB.co_consts[number + 1:]
+    try:
+        function.__code__ = stub
+        for at in range(misses - len(calls)):
+            o(at, at)
+        for args, names, named, result in calls:
+            function.__code__ = stub.replace(co_consts=(*before, result, *after))
+            o(*args, **dict(zip(names, named)))
+        for _ in range(hits):
+            o(*args, **dict(zip(names, named)))
+    finally:
+        function.__code__ = code
 
 
 register(Bound(), Method)
