@@ -317,5 +317,34 @@ class Caches(Reloading):
                 self.assertEqual(session.unserializable("f"), "type functools.lru_cache")
 
 
+DISPATCHES = """
+from functools import singledispatch, singledispatchmethod
+log = []
+@singledispatch
+def show(x): return 'any'
+@show.register
+def _(x: int): log.append(x); return 'int'
+@show.register(list)
+def _of_list(x): return 'list'
+class V:
+    @singledispatchmethod
+    def go(self, x): return 'any'
+    @go.register
+    def _(self, x: str): return 'str'
+v = V()
+"""
+
+
+class Dispatches(Reloading):
+    def test_what_was_found_for_a_class_is_no_content(self):
+        session = fresh(DISPATCHES)
+        self.assertEqual([unit["unserializable"] for unit in session.units.values()], [None] * len(session.units))
+        self.assertEqual(session.run("show(1.0), show('a'), show(v), v.go('x'), v.go(1)").mutated, set())
+        self.assertEqual(session.run("show(3)").mutated, {"n:log"})
+        self.answer(session, "assert [show(1), show([]), show(2.5), v.go('q'), v.go(3)] == ['int', 'list', 'any', 'str', 'any']\n"
+                             "show.register(float, lambda x: 'float')\nassert show(2.5) == 'float' and log == [3, 1]")
+        self.assertIn("n:show", session.run("show.register(float, lambda x: 'float')").mutated)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -7,6 +7,7 @@ entity.
 import functools
 import marshal
 import types
+from weakref import WeakKeyDictionary
 
 from _harness.values import codeforms as codes
 from _harness.values.bytecode import names_in
@@ -15,6 +16,7 @@ from _harness.values.shapes import ATOM_IDS, Unserializable, Kind, Unloadable, l
 
 Function, Method, Builtin = types.FunctionType, types.MethodType, types.BuiltinFunctionType
 _dumps, _loads = marshal.dumps, marshal.loads
+_OF_FUNCTOOLS = functools.singledispatch.__code__.co_filename
 _PARAMS = "__type_params__" in Function.__dict__
 _Cell = types.CellType
 # attrs gives the methods that it makes a copy of the namespace in which their class is defined.
@@ -59,6 +61,15 @@ def stateless(walk, f, depth=8):
     return True
 
 
+def _dispatch_caches(f):
+    """What a function of `singledispatch` keeps for the classes that it was called with."""
+    clear = f.__dict__.get("_clear_cache")
+    if type(clear) is Method:
+        yield clear.__self__
+    if "dispatch_cache" in f.__code__.co_freevars:
+        yield f.__closure__[f.__code__.co_freevars.index("dispatch_cache")].cell_contents
+
+
 class Func(Kind):
     tag = "f"
     late_make = True    # after every cell has been made
@@ -70,6 +81,8 @@ class Func(Kind):
             if walk.world.is_programs(f):
                 walk.codes.append(code)
             walk.extra(lambda code=code: _dumps(code))
+            if code.co_filename == _OF_FUNCTOOLS:
+                walk.caches.update(map(id, _dispatch_caches(f)))
             where = walk.space(f.__globals__)
             cells = f.__closure__ or ()
             if where is None and str.startswith(code.co_filename, _COPIES):
@@ -110,6 +123,30 @@ class Func(Kind):
             f.__qualname__ = qualname
             if _PARAMS and part[6] is not None:
                 f.__type_params__ = part[6]
+
+
+class Dispatched(Kind):
+    """What `functools.singledispatch` has found for the classes that it was called with, which follows from what is
+    registered: no content."""
+    tag = "dc"
+
+    def pick(self, walk, o):
+        return self if id(o) in walk.caches else walk.world.kind(type(o))
+
+    @staticmethod
+    def of_method(walk, o):
+        """The kind of a `functools.singledispatchmethod`, which keeps a method for each object from Python 3.13 on."""
+        walk.caches.add(id(vars(o).get("_method_cache")))
+        return walk.world.kind(type(o))
+
+    def split(self, walk, objs):
+        return None, []
+
+    def make(self, load, head, n):
+        return [WeakKeyDictionary() for _ in range(n)]
+
+    def fill(self, load, objs, head, kids):
+        pass
 
 
 class Bound(Kind):
@@ -346,5 +383,6 @@ register(Wrapped("cm", classmethod), classmethod)
 register(Partial(), functools.partial)
 register(BoundWrapper(), types.MethodWrapperType)
 CACHED = register(Cached())
+DISPATCHED = register(Dispatched())
 FUNC = register(Func())
 BOUND_BUILTIN = register(BoundBuiltin())

@@ -6,10 +6,13 @@ import _thread
 import re
 import sys
 import types
+from functools import singledispatchmethod
 from itertools import count
+from weakref import WeakKeyDictionary
 
 from _harness.values.codeforms import digest
 from _harness.values.compat import TUPLE_GETTER as _getter, get_referents
+from _harness.values.funcs import DISPATCHED
 from _harness.values.models import kind_of
 from _harness.values.shapes import MAPPING, Unserializable, Kind, Unloadable, cuts, register
 from _harness.values.layouts import referents
@@ -189,6 +192,8 @@ RLOCK = Lock("rlock", _thread.RLock, vars(_thread.RLock)["_is_owned"])
 register(LOCK)
 register(RLOCK)
 PICKS = {id(_thread.LockType): LOCK.pick, id(_thread.RLock): RLOCK.pick}
+PICKS[id(WeakKeyDictionary)] = DISPATCHED.pick
+PICKS[id(singledispatchmethod)] = DISPATCHED.of_method
 PICKS[id(count)] = register(Count()).pick
 PATH = register(Path())
 

@@ -119,6 +119,7 @@ class Walk:
         self.apart = frozenset()    # ids of those that are written by themselves
         self.once, self.again = set(), set()    # those of them that are met, and met twice
         self.shown = None       # ids, see `arrays`
+        self.caches = set()     # ids of what is a part of a function, and no content
         self.same = {}          # id of a class -> the kind of all of its objects
         self.usuals = {}        # id of a class -> the kind of most of its objects, and which are not among these
         self.sorts = {}         # id of a class -> how objects of it are pickled
