@@ -74,6 +74,25 @@ print([*found, types_hash_plainly()])
 """
 
 
+class Packages(Reloading):
+    def test_objects_of_packages_are_what_they_are_beside_any_others(self):
+        # The interned string is the one that the module has as its name.
+        for made in ("ipaddress.ip_address(i)", "collections.Counter(a=i)", "pathlib.PurePosixPath('a%d' % i)",
+                     "types.SimpleNamespace(n=i)", "fractions.Fraction(i, 7)", "collections.defaultdict(int, a=i)"):
+            source = "import collections, fractions, ipaddress, pathlib, types\nv = [%s for i in range(40)]\nv += [%s, None]"
+            names = "'ipaddress', 'collections', 'pathlib', 'types', 'fractions'"
+            with self.subTest(made):
+                one = fresh(source % (made, names))
+                other = fresh(source % (made, ", ".join("''.join(%s)" % list(name) for name in eval(names))))
+                self.assertEqual(one.own("v"), other.own("v"))
+                self.answer(one, "assert len(v) == 46 and v[45] is None")
+
+    def test_what_a_module_holds_is_known_by_its_name_among_others(self):
+        session = fresh("import random, sys\nv = [random.Random(i) for i in range(20)] + [random._inst]\n"
+                        "w = [sys.stdout] + [None] * 30")
+        self.answer(session, "import random, sys; assert v[20] is random._inst and w[0] is sys.stdout")
+
+
 class Metaclasses(unittest.TestCase):
     def test_the_hash_of_protocols_is_the_usual_one(self):
         # In a process of its own: other tests have metaclasses, too.

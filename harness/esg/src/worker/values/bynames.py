@@ -5,6 +5,8 @@ other object belongs to the program and is written by value.
 """
 import sys
 import types
+from itertools import compress, repeat
+from operator import is_
 
 from _harness.values.arrays import is_ufunc
 from _harness.values.standins import reference
@@ -223,12 +225,14 @@ class Names:
         return self._held(module, o) or (self._held(package, o) if package != module else None)
 
     def held_with(self, t):
-        """The ids of the instances of a class, and others, that `constant` may find."""
-        module, found = _TYPE_MODULE(t), set(_SINGLETONS)
+        """The ids of the instances of a class that `constant` or `streams` find. Not of others: an equal string
+        might be another object."""
+        module, found = _TYPE_MODULE(t), [..., NotImplemented, *standard()]
         if type(module) is str and module != "builtins" and not self.program(module):
-            for name in (module, str.partition(module, ".")[0]):
-                found.update(map(id, (self.original(name) or {}).values()), map(id, (module_dict(name) or {}).values()))
-        return found
+            for name in {module, str.partition(module, ".")[0]}:
+                for held in (self.original(name), module_dict(name)):
+                    found += (held or {}).values()
+        return frozenset(map(id, compress(found, map(is_, map(type, found), repeat(t)))))
 
     def _view(self, o):
         """(module, attribute) of a read-only view that a package keeps, or None: what it gives to each of

@@ -22,7 +22,7 @@ from _harness.values import library
 from _harness.values import moments
 from _harness.values.codeforms import loads as code_loads
 from _harness.values.funcs import BOUND_BUILTIN, CACHED, CACHED_TYPE, FUNC, Builtin, Function, stateless
-from _harness.values.bynames import NAMED, Names, module_dict, ours, standard, streams
+from _harness.values.bynames import NAMED, Names, module_dict, ours, streams
 from _harness.values.levels import MANY, Sink, TooLarge, put_atoms, put_level, types_hash_plainly
 from _harness.values.shapes import ATOM_IDS, MAPPING, MRO, TABLE, Unserializable
 from _harness.values.standins import StandIn
@@ -364,7 +364,7 @@ class Walk:
                 issubclass(t, (type, _Module, StandIn)) or top_of(proper(t)) in _BY_OBJECT or \
                 t is type(self.world.namespace) or t is type(self.world.deleted):
             return None, frozenset()
-        return self.world.kind(t), self.world.names.held_with(t).union(map(id, standard()))
+        return self.world.kind(t), self.world.names.held_with(t)
 
     def meet(self, ids, spaces):
         """Gives ordinals to mutable objects. Returns False, without effect, if one of them was met
