@@ -300,6 +300,14 @@ CACHES = {
 }
 
 
+class Subscripts(unittest.TestCase):
+    def test_a_class_that_is_subscripted_by_its_own_code_runs_none(self):
+        session = fresh("import typing\nran = []\nclass K:\n    def __class_getitem__(cls, part):\n        ran.append(part)\n"
+                        "        return typing._GenericAlias(cls, (part,))\nv = K[int]")
+        self.assertEqual(session.unserializable("v"), "a class with a subscript of its own")
+        self.assertEqual(session.ns["ran"], [int])
+
+
 class Caches(Reloading):
     def test_a_used_cache_is_filled_with_what_it_had(self):
         for source, check in CACHES.items():

@@ -14,7 +14,7 @@ from _harness.values.codeforms import digest
 from _harness.values.compat import TUPLE_GETTER as _getter, get_referents
 from _harness.values.funcs import DISPATCHED
 from _harness.values.models import kind_of
-from _harness.values.shapes import MAPPING, Unserializable, Kind, Unloadable, cuts, register
+from _harness.values.shapes import MAPPING, Unserializable, Kind, Unloadable, cuts, lookup, register
 from _harness.values.layouts import referents
 from _harness.values.payloads import OfElement, OfNamespace, OfReduced, OfState
 
@@ -331,6 +331,10 @@ class Alias(Generic):
         out = []
         for form, args in zip(kids[::2], kids[1::2]):
             load.check(args)
+            subscripts = lookup(form, "__class_getitem__") if issubclass(type(form), type) else None
+            function = subscripts.__func__ if type(subscripts) is classmethod else None
+            if type(function) is types.FunctionType and load.world.is_programs(function):
+                raise Unloadable("a class with a subscript of its own")
             if form is _modules["typing"].Callable or form is _modules["collections.abc"].Callable:
                 # Of several parameters `typing` makes one list.
                 given = args[0] if len(args) == 2 and not _is_type(args[0]) else list(args[:-1])
