@@ -36,7 +36,7 @@ class Levels(Reloading):
             "assert all(node.near[3] is slim[at] and slim[at].at is node for at, node in enumerate(nodes))",
             "assert all(slim[at].other is nodes[at * 3 % 300] for at in range(300))"]))
 
-    def test_random_graphs_are_restored_and_told_apart(self):
+    def test_random_graphs_are_restored_and_distinguished(self):
         for seed in range(12):
             rng = random.Random(seed)
             n = rng.choice((20, 60, 200))
@@ -118,7 +118,7 @@ class Together(unittest.TestCase):
         finally:
             walk.Walk.run = run
 
-    def test_one_walk_tells_that_no_name_of_a_graph_has_changed(self):
+    def test_one_walk_shows_that_no_name_of_a_graph_has_changed(self):
         session = fresh(RING % {"n": 300} + "a, b, c = nodes[3:6]")
         found, walks = self.walks(session, "len(nodes)")
         self.assertEqual((found.mutated, found.units, walks), (set(), [], 1))
@@ -141,7 +141,7 @@ class Together(unittest.TestCase):
         self.assertEqual((found.mutated, walks), (set(), 1))
         self.assertIn("n:a", again.run("nodes[150].key = -1").mutated)
 
-    def test_a_sweep_finds_what_no_step_has_told(self):
+    def test_a_sweep_finds_what_no_step_has_reported(self):
         session = fresh(RING % {"n": 300} + "a, b, c = nodes[3:6]")
         before = {m["entity"]: m["own"] for unit in session.graph.sweep() for m in unit["members"]}
         self.assertEqual(before, {e: session.member(e)["own"] for e in before})

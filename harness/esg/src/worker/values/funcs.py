@@ -280,7 +280,7 @@ def _is_typed(o):
 
 def _calls(o):
     """The calls that fill a cache as it is, the oldest first: arguments, the names and values of those with a name,
-    and what was returned. None if they cannot be told from it."""
+    and what was returned. None if it does not show them."""
     hits, misses, most, number = _INFO(o)
     function = _CACHED_DICT(o).get("__wrapped__")
     if number > _MANY_CACHED or hits > _MOST_HITS or type(function) is not Function and (hits or misses):
