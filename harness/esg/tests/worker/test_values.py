@@ -295,6 +295,8 @@ CACHES = {
     "class P:\n    def __init__(self, x): self.x = x\n    def __hash__(self): return hash(self.x)\n"
     "    def __eq__(self, other): return self.x == other.x\n@functools.cache\ndef f(p): return p.x\nf(P(1)); f(P(2))":
         "assert f(P(1)) == 1 and f.cache_info().misses == i.misses",
+    "mark = object()\n@functools.cache\ndef f(*given, **named): return [given, named]\nx, y = f(mark, 'a', 3), f(a=3)":
+        "assert f(mark, 'a', 3) is x and f(a=3) is y and f.cache_info().misses == 2",
     "ran = []\n@functools.cache\ndef f(g): ran.append(g); return [g]\nx = f((1, 2)); f(frozenset((1, 2)))":
         "assert f((1, 2)) is x and len(ran) == 2",
 }

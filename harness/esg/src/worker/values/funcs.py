@@ -297,17 +297,24 @@ def _calls(o):
     return tuple(found)
 
 
+def _mark():
+    """What stands in a key before the names of arguments."""
+    function = functools.lru_cache(None)(lambda **named: None)
+    function(name=0)
+    return cached(function, 1, False)[0][0][0]
+
+
+_MARK = _mark()
+
+
 def _call(key, typed, result):
     if type(key) is not tuple:
         return (key,), (), (), result
-    # A plain object stands before the names.
-    marks = [at for at, part in enumerate(key) if type(part) is object]
+    at = next((at for at, part in enumerate(key) if part is _MARK), None)
     if typed:
-        return (key[:len(key) // 2], (), (), result) if not marks else None
-    if not marks:
-        return key, (), (), result
-    named = key[marks[0] + 1:]
-    return (key[:marks[0]], named[::2], named[1::2], result) if len(marks) == 1 else None
+        return (key[:len(key) // 2], (), (), result) if at is None else None
+    named = key[at + 1:] if at is not None else ()
+    return key[:at], named[::2], named[1::2], result
 
 
 class Cached(Kind):
