@@ -196,6 +196,22 @@ class TestReads(unittest.TestCase):
                 self.assertEqual(found, wrote)
                 self.assertEqual(read, set(reads.split()))
 
+    def test_a_builtin_is_found_behind_the_names_and_not_among_them(self):
+        steps = [
+            "for i in range(3):\n    len\n    if i == 1:\n        len = None\nassert len is None\ndel len\nassert len('ab') == 2",
+            "def f():\n    return len('ab')\nf()\nlen = lambda x: 7\nassert f() == 7\ndel len\nassert f() == 2",
+            "def f():\n    global len\n    len = 3\nlen\nf()\nassert len == 3\ndel len",
+            "import builtins\nkept = max\nmax(1, 2)\nbuiltins.max = min\nassert max(1, 2) == 1\nbuiltins.max = kept",
+            "import builtins\nbuiltins.mine = 1\nmine\ndel builtins.mine\ntry:\n    mine\nexcept NameError:\n    x = 1\nassert x",
+            "len\ntry:\n    (lambda: 0).__globals__['len']\nexcept KeyError:\n    x = 2\nassert x == 2",
+            "len\nexec('len')\ntry:\n    globals()['len']\nexcept KeyError:\n    x = 3\nassert x == 3",
+            "import inspect\ndef f():\n    return len\nf()\nassert not inspect.getclosurevars(f).globals",
+        ]
+        for step in steps:
+            with self.subTest(step), Worker({"values.units": UNITS, "world.channels": CHANNELS}) as worker:
+                reply = worker.run(step)
+                self.assertEqual(reply["ending"]["kind"], "ok", reply)
+
     def test_a_second_run_of_a_function_is_reported_again(self):
         with Worker({"values.units": UNITS, "world.channels": CHANNELS}) as worker:
             worker.run("k = 1\ndef f():\n    return k")

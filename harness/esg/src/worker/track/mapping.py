@@ -12,16 +12,23 @@ observed by other means:
   step.
 """
 
+import builtins
 import sys
 from types import CodeType, ModuleType
 
 from _harness.track.codes import bodies, changes_globals, may_load, of_classes, of_module, stores, straight
 from _harness.track.reads import DUNDERS, FEW, Ledger, main_module, starred
+from _harness.values.bytecode import names_in, numbers, operations
 from _harness.values.compat import caller
 from _harness.values.shapes import ATOM_IDS
 
 _names, _values, _length, _get, _has = dict.keys, dict.values, dict.__len__, dict.get, dict.__contains__
 _WHOLE = frozenset(("globals", "locals"))
+_BUILTINS = vars(builtins)
+_LOADS = numbers("LOAD_NAME", "LOAD_GLOBAL")
+# Names by which code reaches the namespace, or other builtins than the usual ones.
+_REACHES = frozenset(
+    "globals locals vars __dict__ __globals__ f_globals f_locals f_builtins __builtins__ getclosurevars".split())
 _MOST_KNOWN = 20_000
 
 
@@ -31,20 +38,25 @@ class _Plain(dict):
     __slots__ = ()
 
 
-def _make_namespace(ledger, classes, built):
+def _make_namespace(ledger, seen, loaded, bound, first, binds):
     """A dict that reports every access to the ledger. It overrides every method, because an
     inherited one would allow unobserved reads.
 
-    Calls `built` before it binds a name of `classes`."""
-    item = dict.__getitem__
-    decided, stored = ledger.decided, ledger.stored
+    Calls `first` for a name that is not in `seen`, but answers with the builtin for one in `loaded`. Calls
+    `binds` before it binds a name that is not in `bound`."""
+    item, put, has = dict.__getitem__, dict.__setitem__, dict.__contains__
 
     class namespace(dict):
         __slots__ = ()
 
         def __getitem__(self, name):
-            if name not in decided:
-                one(name)
+            # A loop calls this for each name in it: every check costs.
+            if name in seen:
+                return item(self, name)
+            if name not in loaded:
+                first(name)
+            elif not has(self, name):
+                return _BUILTINS[name]
             return item(self, name)
 
         def get(self, name, default=None):
@@ -64,11 +76,9 @@ def _make_namespace(ledger, classes, built):
             return dict.pop(self, name, *default)
 
         def __setitem__(self, name, value):
-            if name not in stored:
-                ledger.store(name)
-            if name in classes:
-                built(name)
-            dict.__setitem__(self, name, value)
+            if name not in bound:
+                binds(name)
+            put(self, name, value)
 
         def __delitem__(self, name):
             one(name)
@@ -80,9 +90,7 @@ def _make_namespace(ledger, classes, built):
             return True
 
     def one(name):
-        ledger.load(name)
-        if name in _WHOLE and not dict.__contains__(ledger.namespace, name):
-            _whole(ledger, name)
+        _look(ledger, name, 3)
 
     def whole(method):
         def reporting(self, /, *args, **named):
@@ -116,11 +124,13 @@ def _make_namespace(ledger, classes, built):
     return namespace()
 
 
-def _whole(ledger, name):
-    """The builtin `globals`, or `locals` where these are the globals, is about to be called."""
-    frame = caller(3)
-    if name == "globals" or frame.f_locals is ledger.namespace:
-        ledger.everything()
+def _look(ledger, name, depth):
+    """Code this many calls above looks for a name. It may be the builtin `globals`, or `locals` where these are
+    the globals, which is about to be called."""
+    ledger.load(name)
+    if name in _WHOLE and not _has(ledger.namespace, name):
+        if name == "globals" or caller(depth).f_locals is ledger.namespace:
+            ledger.everything()
 
 
 class Tracker:
@@ -134,9 +144,17 @@ class Tracker:
         self._ledger = ledger = Ledger()
         # By name, the bodies of classes that running code defines and has not bound yet.
         self._classes = {}
+        # Names that the step has bound, but for those of such classes, and that it has looked for.
+        self._bound = set()
+        self._seen = set()
+        # Names of builtins that it has loaded, unless code of the program may look up names itself: it finds no
+        # builtins.
+        self._loaded = set()
+        self._looks_up = False
 
         def namespace_of(main):
-            made = _make_namespace(ledger, self._classes, self._built)
+            made = _make_namespace(
+                ledger, self._seen, self._loaded, self._bound, self._first, self._binds)
             dict.update(made, ModuleType.__getattribute__(main, "__dict__"))
             return made
 
@@ -156,13 +174,41 @@ class Tracker:
         sys.addaudithook(self._audit)
 
     def _defines(self, code):
-        """Code is about to run that may define classes."""
+        """Code is about to run that may define classes, and look up names."""
         for body in bodies(code):
             self._classes.setdefault(body.co_name, []).append(body)
+        self._bound.difference_update(self._classes)
+        self._may_look_up(code)
 
-    def _built(self, name):
-        """A class, or what its decorators made of it, is about to be bound."""
-        todo = self._classes.pop(name)
+    def _may_look_up(self, code):
+        """Code of the program is about to run."""
+        if not _REACHES.isdisjoint(names_in(code)):
+            self._looks_up = True
+            self._loaded.clear()
+
+    def _first(self, name):
+        """The step has not looked for this name yet.
+
+        Code that finds no such name takes the builtin. Where an instruction does so, it is given at once from then
+        on: an exception for each takes three times as long."""
+        ledger = self._ledger
+        _look(ledger, name, 3)
+        if not ledger.active:
+            return
+        if self._looks_up or name not in _BUILTINS or _has(ledger.namespace, name):
+            self._seen.add(name)
+            return
+        frame = caller(2)
+        if operations(frame.f_code)[frame.f_lasti // 2] in _LOADS:
+            self._loaded.add(name)
+
+    def _binds(self, name):
+        """A name is about to be bound, perhaps to a class, or to what its decorators made of it."""
+        ledger = self._ledger
+        if ledger.active:
+            ledger.store(name)
+            self._bound.add(name)
+        todo = self._classes.pop(name, ())
         while todo:
             body = todo.pop()
             self._runs(body)
@@ -186,6 +232,8 @@ class Tracker:
             self._ran.append(args[0])
             self._runs(args[0])
             self._defines(args[0])
+        elif self._scratch is not None and args[0].co_filename.startswith(self._scratch):
+            self._may_look_up(args[0])
 
     def _may_be_program(self, frame):
         """Whether code that this frame runs may have the program's names: the frame has them itself, or
@@ -214,6 +262,9 @@ class Tracker:
         self._code = code
         self._ran = []
         self._classes.clear()
+        self._bound.clear()
+        self._seen.clear()
+        self._loaded.clear()
         if code is not None:
             self._ledger.reads.executed[id(code)] = code
             self._defines(code)
