@@ -63,14 +63,14 @@ class Levels(Reloading):
 
 HASHES = """
 import support
-from _harness.values.levels import types_hash_plainly
+from _harness.values.levels import types_compare_plainly
 def metaclass(name, module):
     return type(name, (type,), {"__module__": module, "__hash__": lambda cls: 1})
-found = [types_hash_plainly()]
+found = [types_compare_plainly()]
 protocols = metaclass("_ProtocolMeta", "typing_extensions")
-found.append(types_hash_plainly())
+found.append(types_compare_plainly())
 of_program = metaclass("Meta", "__main__")
-print([*found, types_hash_plainly()])
+print([*found, types_compare_plainly()])
 """
 
 

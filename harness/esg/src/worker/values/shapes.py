@@ -139,7 +139,7 @@ class Dict(Kind):
                 all(map(is_, _flat(objs), cycle(first))):
             return (0, [first]), list(_flat(map(dict.values, objs)))
         keys = list(_flat(objs))
-        types = set(map(type, keys)) if walk.types_hash_plainly() else set(map(id, map(type, keys)))
+        types = set(map(type, keys)) if walk.types_compare_plainly() else set(map(id, map(type, keys)))
         if types <= _STRINGS:
             values = list(_flat(map(dict.values, objs)))
             if keys == list(first) * len(objs):

@@ -9,11 +9,11 @@ The trail keeps atoms, dates and decimals, addresses and the stream. It keeps no
 that a program drops are freed at once. An atom that is held cannot share its address with another one. A
 container can, and then counts as the former one: its content is the same.
 
-A trail takes eight bytes for each atom and the size of the stream. Atoms that a step replaces live
+A trail takes eight bytes for each atom and each container, and the size of the stream. Atoms that a step replaces live
 until the step has been described.
 """
 from itertools import chain, compress, repeat
-from operator import is_, is_not
+from operator import countOf, is_, is_not
 
 from _harness.values.klass import MEMBER
 from _harness.values.layouts import Instance
@@ -47,13 +47,16 @@ def kept(walk):
     number = sum([level.n if type(level) is Level else len(level[2]) for level in found])
     if number < _FEW or walk.sink.size > min(_LONG * number, _MOST):
         return None
-    out = []
+    out, met = [], 0
     for level in found:
         if type(level) is not Level:
             level = _level(walk, *level)
             if level is None:
                 return None
+            number = sum([group.n for group in level.groups if group.kind.mutable])
+            level.ids = walk.order[met:met + number]
         out.append(level)
+        met += len(level.ids)
     return out
 
 
@@ -62,7 +65,7 @@ def _level(walk, begin, end, flat, summary, groups, width):
     if summary is UNFOLLOWED:
         return None
     level = Level()
-    level.n, level.width, level.ids, level.groups = len(flat), width, 0, []
+    level.n, level.width, level.groups = len(flat), width, []
     level.cut, level.atoms, level.marks, level.starts = summary
     level.heads = [at - begin for *_, at in groups] + [end - begin]
     for kind, objs, head, kids, _ in groups:
@@ -71,13 +74,12 @@ def _level(walk, begin, end, flat, summary, groups, width):
         group.held = objs[:] if kind.fixed else None
         if kind.fixed and kids:
             return None
-        if not _alike(group, objs) or not _follows(walk, group, objs):
+        if not _alike(walk, group, objs) or not _follows(walk, group, objs):
             return None
         group.mark = kind.mark(walk)
         if len(group.mark) > 1 and group.mark[1][0] == "b":
             return None
         level.groups.append(group)
-        level.ids += group.n if kind.mutable else 0
     if level.marks is not None:
         numbers = {group.mark: at for at, group in enumerate(level.groups, 1)}
         if level.n > _SLOW or len(numbers) < len(level.groups):
@@ -99,9 +101,11 @@ def _types(objs):
     return list(dict(zip(map(id, map(type, objs)), map(type, objs))).values())
 
 
-def _alike(group, objs):
+def _alike(walk, group, objs):
     """Whether the objects are of the types that they were of."""
     if len(group.types) == 1:
+        if walk.types_compare_plainly():
+            return countOf(map(type, objs), group.types[0]) == len(objs)
         return all(map(is_, map(type, objs), repeat(group.types[0])))
     return set(map(id, map(type, objs))) <= set(map(id, group.types))
 
@@ -159,12 +163,10 @@ class Follower:
             if other is None:
                 return None
         for group, objs in zip(level.groups, sorted_out):
-            if not _alike(group, objs) or not _follows(walk, group, objs):
+            if not _alike(walk, group, objs) or not _follows(walk, group, objs):
                 return None
-        if level.ids:
-            ids = _ids(level, flat, sorted_out)
-            if ids != self.entry.ids[self.met:self.met + level.ids]:
-                return None
+        if level.ids and _ids(level, flat, sorted_out) != level.ids:
+            return None
         # As in a walk, the marks of a level come before what its objects refer to.
         if any([group.kind.mark(walk) != group.mark for group in level.groups]):
             return None
@@ -187,7 +189,7 @@ class Follower:
             level = _rewritten(walk, level, atoms, other, heads, found, sorted_out)
         walk.levels.append(level)
         self.depth += 1
-        self.met += level.ids
+        self.met += len(level.ids)
         number = sum([group.n for group in level.groups])
         return found[0] if len(found) == 1 else list(chain.from_iterable(found)), level.width, number
 

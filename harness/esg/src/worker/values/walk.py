@@ -23,7 +23,7 @@ from _harness.values import moments
 from _harness.values.codeforms import loads as code_loads
 from _harness.values.funcs import BOUND_BUILTIN, CACHED, CACHED_TYPE, FUNC, Builtin, Function, stateless
 from _harness.values.bynames import NAMED, Names, module_dict, ours, streams
-from _harness.values.levels import MANY, Sink, TooLarge, put_atoms, put_level, types_hash_plainly
+from _harness.values.levels import MANY, Sink, TooLarge, put_atoms, put_level, types_compare_plainly
 from _harness.values.shapes import ATOM_IDS, MAPPING, MRO, TABLE, Unserializable
 from _harness.values.standins import StandIn
 from _harness.values.trusted import DRAWINGS, PACKAGES, is_constant, proper, top_of
@@ -327,9 +327,9 @@ class Walk:
         return None, None, marks, (begin, len(self.sink.parts))
 
     # -- for levels written in bulk ----------------------------------------------------------
-    def types_hash_plainly(self):
+    def types_compare_plainly(self):
         if self.plain is None:
-            self.plain = types_hash_plainly()
+            self.plain = types_compare_plainly()
         return self.plain
 
     def settled(self, t):
