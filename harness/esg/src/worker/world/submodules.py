@@ -78,20 +78,25 @@ class Submodules:
 
     def _watch(self):
         """An import of a loaded module asks its spec whether the import is still in progress."""
-        note = self._again
-        fixed = self.preloaded
+        note, usual = self._again, _bootstrap.ModuleSpec
 
         def initializing(spec):
             held = spec.__dict__
             in_progress = held.get("_initializing", False)
-            if not in_progress and held.get("name") not in fixed:
+            if not in_progress:
                 note(held.get("name"))
             return in_progress
 
         def set_initializing(spec, value):
             spec.__dict__["_initializing"] = value
 
-        _bootstrap.ModuleSpec._initializing = property(initializing, set_initializing)
+        # Those that the worker itself has loaded need no look: functions of `datetime` import `time` in each call.
+        unwatched = type("ModuleSpec", (usual,), {"__module__": usual.__module__, "_initializing": False})
+        for name in self.preloaded:
+            spec = getattr(_loaded[name], "__spec__", None)
+            if type(spec) is usual:
+                spec.__class__ = unwatched
+        usual._initializing = property(initializing, set_initializing)
         real = _bootstrap._handle_fromlist
         listed = self._listed
 
