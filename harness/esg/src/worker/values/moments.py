@@ -6,11 +6,13 @@ is an object like any other.
 import datetime
 import sys
 from itertools import repeat
+from operator import itemgetter
 
 from _harness.values.compat import FIXED as _FIXED, FLAGS as _FLAGS
 from _harness.values.shapes import MAPPING, TABLE, Kind, register
 
 _modules = sys.modules
+_first, _second = itemgetter(0), itemgetter(1)
 _MODULE = type.__dict__["__module__"].__get__
 _NAME = type.__dict__["__name__"].__get__
 _Zone, _Delta = datetime.timezone, datetime.timedelta
@@ -36,11 +38,14 @@ class Moment(Kind):
         self.reduce = held.get("__reduce_ex__") or (lambda o, _, reduce=held["__reduce__"]: reduce(o))
 
     def split(self, walk, objs):
-        head = [args for _, args in map(self.reduce, objs, repeat(4))]
-        zones = {id(args[1]): args[1] for args in head if len(args) == 2}
-        if not zones:
+        head = list(map(_second, map(self.reduce, objs, repeat(4))))
+        lengths = set(map(len, head))
+        if 2 not in lengths:
             return head, []
-        known = {at: _described(zone) for at, zone in zones.items()}
+        found = list(map(_second, head if len(lengths) == 1 else [args for args in head if len(args) == 2]))
+        known = {at: _described(zone) for at, zone in dict(zip(map(id, found), found)).items()}
+        if len(lengths) == len(known) == 1 and None not in known.values():
+            return list(zip(map(_first, head), repeat(*known.values()))), []
         kids = [args[1] for args in head if len(args) == 2 and known[id(args[1])] is None] \
             if None in known.values() else []
         return [(args[0], known[id(args[1])]) if len(args) == 2 else args for args in head], kids
