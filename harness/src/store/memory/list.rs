@@ -48,7 +48,7 @@ fn row(id: SessionId, session: &Session, interrupt: Option<&InterruptId>) -> Opt
         Some(interrupt) => Some(session.interrupts.get(interrupt)?.clone()),
         None => None,
     };
-    let summary = session.summary.clone()?;
+    let summary = session.summary.as_deref()?.clone();
     let mut row = Row::new(id, summary, session.log.head());
     (row.created, row.updated, row.interrupt) = (session.created, session.updated, interrupt);
     Some(row)

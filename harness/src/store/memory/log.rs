@@ -11,8 +11,11 @@ const LARGE_BLOCK: usize = 64 << 10;
 /// moves as the log grows.
 #[derive(Default)]
 pub(super) struct Log {
-    /// The bytes of the entries that are kept. No entry is in two blocks.
-    blocks: Vec<Block>,
+    /// The bytes of the entries that are kept, but for the last ones. No entry is in two blocks.
+    full: Vec<Block>,
+    /// The block that entries go into. In place, as is the last writer: where many sessions are at work, each look
+    /// elsewhere is a cache miss.
+    last: Block,
     /// How many bytes of entries were pruned.
     begins: usize,
     /// Where each kept entry ends.
@@ -21,6 +24,8 @@ pub(super) struct Log {
     pruned: u64,
     /// Which token wrote from which seq on.
     writers: Vec<(u64, Token)>,
+    /// The last one of them.
+    writer: Option<Token>,
     /// The seqs of the entries at which a reader can start.
     snapshots: Vec<u64>,
 }
@@ -32,6 +37,7 @@ struct End {
     of_batch: bool,
 }
 
+#[derive(Default)]
 struct Block {
     /// Where it begins, pruned bytes included.
     begins: usize,
@@ -68,8 +74,9 @@ impl Log {
             return;
         }
         let mut seq = self.head().0;
-        if self.writers.last().is_none_or(|(_, last)| *last != token) {
+        if self.writer != Some(token) {
             self.writers.push((seq + 1, token));
+            self.writer = Some(token);
         }
         let last = seq + entries.len() as u64;
         for entry in entries {
@@ -86,13 +93,16 @@ impl Log {
 
     /// The block that the next entry goes into.
     fn block_for(&mut self, bytes: usize) -> &mut Block {
-        if !self.blocks.last().is_some_and(|last| last.has_room(bytes)) {
+        if !self.last.has_room(bytes) {
             let begins = self.ends.last().map_or(self.begins, |end| end.at);
-            let room = (self.blocks.len() * SMALL_BLOCK / 4).clamp(SMALL_BLOCK, LARGE_BLOCK);
-            self.blocks.push(Block { begins, bytes: Vec::with_capacity(room.max(bytes)) });
+            let room = ((self.full.len() + 1) * SMALL_BLOCK / 4).clamp(SMALL_BLOCK, LARGE_BLOCK);
+            let next = Block { begins, bytes: Vec::with_capacity(room.max(bytes)) };
+            let full = std::mem::replace(&mut self.last, next);
+            if !full.bytes.is_empty() {
+                self.full.push(full);
+            }
         }
-        let last = self.blocks.len() - 1;
-        &mut self.blocks[last]
+        &mut self.last
     }
 
     /// Whether the log has this batch, written under this token.
@@ -145,8 +155,12 @@ impl Log {
         if begin == end {
             return Some(&[]);
         }
-        let after = self.blocks.partition_point(|block| block.begins <= begin);
-        let block = self.blocks.get(after.checked_sub(1)?)?;
+        let block = if begin >= self.last.begins {
+            &self.last
+        } else {
+            let after = self.full.partition_point(|block| block.begins <= begin);
+            self.full.get(after.checked_sub(1)?)?
+        };
         block.bytes.get(begin - block.begins..end - block.begins)
     }
 
@@ -191,7 +205,7 @@ impl Log {
         self.ends.drain(..count);
         // A block goes with its last entry.
         let begins = self.begins;
-        self.blocks.retain(|block| block.ends() > begins);
+        self.full.retain(|block| block.ends() > begins);
         self.pruned = first - 1;
         self.snapshots.retain(|seq| *seq >= first);
         // The writer of the first entry that is kept began at or before it.

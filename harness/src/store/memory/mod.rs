@@ -125,7 +125,7 @@ impl Shared {
         let mut claimed = Claimed::new(Lease::new(id.clone(), fence, token));
         claimed.head = session.log.head();
         claimed.inbox = session.inbox();
-        claimed.summary.clone_from(&session.summary);
+        claimed.summary = session.summary.as_deref().cloned();
         claimed.former = former;
         claimed
     }

@@ -18,7 +18,7 @@ use super::log::Log;
 pub(super) struct Session {
     pub(super) log: Log,
     /// `None` until the first entry is there.
-    pub(super) summary: Option<SessionSummary>,
+    pub(super) summary: Option<Box<SessionSummary>>,
     pub(super) interrupts: BTreeMap<InterruptId, OpenInterrupt>,
     messages: Vec<Message>,
     /// Where the message under a key is.
@@ -71,7 +71,7 @@ impl Session {
 
     /// From when on the session is due, if its lease is free.
     pub(super) fn due_from(&self) -> Option<UtcMillis> {
-        rules::due_from(self.summary.as_ref()?, self.read, self.inbox())
+        rules::due_from(self.summary.as_deref()?, self.read, self.inbox())
     }
 
     /// How long the lease still lasts; `None` if it is free.
@@ -150,7 +150,7 @@ impl Session {
         if let Some(summary) = batch.summary {
             match &mut self.summary {
                 Some(own) => replace(own, summary),
-                None => self.summary = Some(summary.clone()),
+                None => self.summary = Some(Box::new(summary.clone())),
             }
         }
         for interrupt in batch.open {
@@ -221,7 +221,7 @@ impl Session {
         id: &SessionId,
         request: ReadRequest,
     ) -> Result<Option<Page>, StoreError> {
-        let Some(summary) = &self.summary else {
+        let Some(summary) = self.summary.as_deref() else {
             return Ok(None);
         };
         let (head, first) = (self.log.head(), self.log.first());
