@@ -172,7 +172,7 @@ fn steps(
     }
     cursors
         .iter()
-        .flat_map(|cursor| cursor.visits.keys().chain([&cursor.step]))
+        .flat_map(|cursor| cursor.visits.iter().map(|(step, _)| step).chain([&cursor.step]))
         .filter_map(|step| {
             let (name, _) = name_now(step)?;
             (**name != **step).then(|| (Arc::clone(step), Arc::from(name.as_str())))

@@ -161,7 +161,8 @@ fn reachable(wiring: &Wiring, cursor: &Cursor<usize>, first: usize) -> Option<us
     let mut step = first;
     for _ in 0..=wiring.nodes.len() {
         match wiring.nodes[step].at_most {
-            Some(limit) if cursor.visits.get(&step).is_some_and(|n| *n >= limit.times) => {
+            // One that may never be entered is refused at the boundary.
+            Some(limit) if cursor.visits.of(&step) >= limit.times.max(1) => {
                 step = limit.instead.to;
             }
             _ => return Some(step),
@@ -175,8 +176,7 @@ fn reachable(wiring: &Wiring, cursor: &Cursor<usize>, first: usize) -> Option<us
 pub(crate) fn out_of_visits(wiring: &Wiring, cursor: &Cursor<usize>) -> bool {
     // Few steps have a limit: only those are looked up.
     wiring.nodes[cursor.step].at_most.is_some_and(|limit| {
-        let visits = cursor.visits.get(&cursor.step);
-        cursor.finishing.is_none() && visits.is_some_and(|visits| *visits > limit.times)
+        cursor.finishing.is_none() && cursor.visits.of(&cursor.step) > limit.times
     })
 }
 

@@ -235,9 +235,9 @@ impl<P: StepRef> Session<P> {
         }
         // Steps that the loop no longer has are not counted any more.
         let graph = Arc::clone(&self.graph);
-        self.cursor.visits.retain(|step, _| step.is_in(&graph));
+        self.cursor.visits.retain(|step| step.is_in(&graph));
         if let Some(parked) = &mut self.parked {
-            parked.cursor.visits.retain(|step, _| step.is_in(&graph));
+            parked.cursor.visits.retain(|step| step.is_in(&graph));
         }
     }
 

@@ -10,6 +10,7 @@ use crate::step::Failure;
 
 use super::StepRef;
 use super::end::End;
+use super::visits::Visits;
 
 /// Where a session's loop stands. Plain data.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,8 +32,8 @@ pub(crate) struct Cursor<P: Ord = Arc<str>> {
     /// How many steps this turn has committed.
     pub(crate) steps: u64,
     /// How often each step was entered in this turn.
-    #[serde(default = "BTreeMap::new", skip_serializing_if = "BTreeMap::is_empty")]
-    pub(crate) visits: BTreeMap<P, u32>,
+    #[serde(default = "Visits::new", skip_serializing_if = "Visits::is_empty")]
+    pub(crate) visits: Visits<P>,
     /// The failure that led here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) failure: Option<Arc<Failure>>,
@@ -59,7 +60,7 @@ impl<P: StepRef> Cursor<P> {
             attempt: 0,
             retries: 0,
             steps: 0,
-            visits: BTreeMap::new(),
+            visits: Visits::new(),
             failure: None,
             finishing: None,
         }
@@ -78,12 +79,7 @@ impl<P: StepRef> Cursor<P> {
 
     /// Moves on to a new entry into `step`.
     pub(super) fn enter(&mut self, step: &P) {
-        match self.visits.get_mut(step) {
-            Some(visits) => *visits = visits.saturating_add(1),
-            None => {
-                self.visits.insert(step.clone(), 1);
-            }
-        }
+        self.visits.add(step, 1);
         self.step = step.clone();
         self.last.0 = self.last.0.saturating_add(1);
         self.position = self.last;
@@ -105,10 +101,8 @@ impl<P: StepRef> Cursor<P> {
         if let Some(new) = renamed.get(&self.step) {
             self.step = new.clone();
         }
-        for (old, count) in std::mem::take(&mut self.visits) {
-            let name = renamed.get(&old).cloned().unwrap_or(old);
-            let visits = self.visits.entry(name).or_default();
-            *visits = visits.saturating_add(count);
+        for (old, count) in std::mem::replace(&mut self.visits, Visits::new()).iter() {
+            self.visits.add(renamed.get(old).unwrap_or(old), count);
         }
     }
 }

@@ -22,6 +22,7 @@ mod named;
 mod replay;
 mod spent;
 mod timers;
+mod visits;
 
 use std::fmt;
 use std::sync::Arc;
@@ -64,6 +65,8 @@ pub use replay::Replay;
 pub(crate) use replay::{Recorded, fold_change};
 pub(crate) use timers::Timers;
 pub use timers::{Timer, TimerWait};
+#[cfg(test)]
+pub(crate) use visits::Visits;
 
 /// The version of the format that this version of the library writes. It reads all up to this one.
 pub const FORMAT: u32 = 1;

@@ -183,7 +183,7 @@ impl<P: StepRef> Cursor<P> {
             attempt,
             retries,
             steps,
-            visits: visits.iter().map(|(step, count)| (name(step), *count)).collect(),
+            visits: visits.iter().map(|(step, count)| (name(step), count)).collect(),
             failure,
             finishing,
         }

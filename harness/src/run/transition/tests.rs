@@ -1,4 +1,3 @@
-use std::collections::BTreeMap;
 use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +6,7 @@ use super::*;
 use crate::graph::{AtMost, Branch, Edge, Kind, Node};
 use crate::id::Position;
 use crate::llm::Usage;
+use crate::session::Visits;
 use crate::session::{End, Kept};
 use crate::step::{Policy, Retry};
 
@@ -87,7 +87,7 @@ fn finishing(step: usize) -> Cursor<usize> {
 }
 
 /// How often each step was entered.
-fn visits<const N: usize>(counts: [u32; N]) -> BTreeMap<usize, u32> {
+fn visits<const N: usize>(counts: [u32; N]) -> Visits<usize> {
     counts.into_iter().enumerate().filter(|(_, count)| *count > 0).collect()
 }
 
