@@ -71,6 +71,11 @@ class TestEndings(Loop):
         places = [(frame["step"], frame["line"], frame["function"]) for frame in ending["frames"]]
         self.assertEqual(places, [("now", 3, "<module>"), ("earlier", 2, "f")])
 
+    def test_code_without_lines_fails_where_it_begins(self):
+        self.run_("\ndef f(x):\n    return 1 / x\nf.__code__ = f.__code__.replace(co_linetable=b'')", "earlier")
+        ending = self.raised("f(0)", step="now")
+        self.assertEqual([(frame["step"], frame["line"]) for frame in ending["frames"]], [("now", 1), ("earlier", 2)])
+
     def test_what_does_not_compile(self):
         for source, line in (("x = (", 1), ("a = 1\nreturn a", 2), ("x = 1\n  y = 2", 2)):
             ending = self.raised(source)

@@ -102,7 +102,7 @@ def _frames(exc):
         step = step_of(code.co_filename)
         if step is not None:
             frames.append(
-                {"step": step, "line": traceback.tb_lineno, "function": code.co_qualname}
+                {"step": step, "line": traceback.tb_lineno or code.co_firstlineno, "function": code.co_qualname}
             )
         traceback = traceback.tb_next
     return frames
