@@ -3,6 +3,8 @@ import types
 import unittest
 
 import support  # noqa: F401 - makes the worker importable
+from driver import Worker
+from test_field import PANDAS, PLACE
 from _harness.world import lookups
 from _harness.world.traits import Reader
 
@@ -35,6 +37,16 @@ class LookupsTest(unittest.TestCase):
     def test_a_version_without_the_function_is_left_alone(self):
         self.assertEqual(vars(self.module("polars.sql.context", "x = 1"))["x"], 1)
         self.module("pandas.core.computation.scope", "class Scope: pass")
+
+    @unittest.skipUnless(PANDAS, "pandas is not installed")
+    def test_a_query_reads_what_it_names(self):
+        with Worker(path=[PLACE]) as worker:
+            worker.run("import pandas as pd\nf = pd.DataFrame({'x': [1, 5]})\nn = 3\nother = 1")
+            for step, reads in (("g = f.query('x > @n')", {"f", "n"}), ("h = f.eval('x + 1')", {"f"}),
+                                ("def k(m):\n    return f.query('x > @m + @n')\ng = k(other)", {"f", "n", "other"})):
+                found = {name[2:] for name in worker.run(step)["reads"] if name[0] in "n*"}
+                # Columns are looked up among the names as well.
+                self.assertEqual(found - {"x", "m"}, reads, step)
 
     def test_the_texts_of_code_name_what_a_package_in_c_looks_up(self):
         traits = Reader().one(compile("def f(): q('select max(v) from sales')", "s", "exec"))

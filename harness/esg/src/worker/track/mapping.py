@@ -17,7 +17,7 @@ import sys
 from types import CodeType, ModuleType
 
 from _harness.track.codes import bodies, changes_globals, may_load, of_classes, of_module, stores, straight
-from _harness.track.reads import DUNDERS, FEW, Ledger, main_module, starred
+from _harness.track.reads import DUNDERS, FEW, Ledger, copies, main_module, starred
 from _harness.values.bytecode import names_in, numbers, operations
 from _harness.values.compat import caller
 from _harness.values.shapes import ATOM_IDS
@@ -85,6 +85,11 @@ def _make_namespace(ledger, seen, loaded, bound, first, binds):
             ledger.store(name)
             dict.__delitem__(self, name)
 
+        def copy(self):
+            if not copies(caller(1)):
+                ledger.everything()
+            return plain(self)
+
         def __bool__(self):
             # It is never empty: it has the names of every module.
             return True
@@ -101,7 +106,7 @@ def _make_namespace(ledger, seen, loaded, bound, first, binds):
         return reporting
 
     for name in (
-        "keys values items copy popitem clear __iter__ __reversed__ __len__ __eq__ __ne__ "
+        "keys values items popitem clear __iter__ __reversed__ __len__ __eq__ __ne__ "
         "__or__ __ror__ __repr__ __sizeof__ __reduce_ex__"
     ).split():
         setattr(namespace, name, whole(getattr(dict, name)))
@@ -109,7 +114,7 @@ def _make_namespace(ledger, seen, loaded, bound, first, binds):
     namespace.__module__ = "builtins"
     namespace.__name__ = namespace.__qualname__ = "dict"
 
-    def copy(names):
+    def plain(names):
         # A dict with overridden methods is copied item by item through them. Changing its class instead
         # notifies every audit hook.
         if _length(names) < FEW:
@@ -120,7 +125,7 @@ def _make_namespace(ledger, seen, loaded, bound, first, binds):
         finally:
             names.__class__ = namespace
 
-    ledger.copy = copy
+    ledger.copy = plain
     return namespace()
 
 

@@ -55,8 +55,9 @@ FEW = 64
 _EVALUATES = frozenset((
     ("inspect", "get_annotations"), ("pydantic._internal._namespace_utils", "get_module_ns_of"),
     ("msgspec._utils", "get_class_annotations")))
-# And those that copy it: what they look up, or bind, they do in the copy.
-_COPIES = frozenset((("pydantic._internal._generics", "create_generic_submodel"), ("attr._make", "_make_init_script")))
+# And those that copy it: what they look up, or bind, they do in the copy. The names of a query are watched.
+_COPIES = frozenset((("pydantic._internal._generics", "create_generic_submodel"), ("attr._make", "_make_init_script"),
+                     ("pandas.core.computation.scope", "__init__")))
 
 
 class Reads:
@@ -261,6 +262,17 @@ def _file_of_class(frame):
     return files[-1] if files else None
 
 
+def _function_of(frame):
+    """The names of the module and the function that a frame runs."""
+    asks = dict.get(frame.f_globals, "__name__") if type(frame.f_globals) is dict else None
+    return asks, frame.f_code.co_name
+
+
+def copies(frame):
+    """Whether this frame, which takes the namespace, only copies it."""
+    return _function_of(frame) in _COPIES
+
+
 def _whole(ledger):
     """The dict of `__main__`, which a caller takes.
 
@@ -270,20 +282,19 @@ def _whole(ledger):
     copy. Pydantic would bind a subscripted model under its name, once for each process: it binds it in a copy.
     """
     namespace, frame = ledger.namespace, caller(2)
-    asks = dict.get(frame.f_globals, "__name__") if type(frame.f_globals) is dict else None
-    caller_is = asks, frame.f_code.co_name
+    asks, function = caller_is = _function_of(frame)
     if asks == "typing" or caller_is in _EVALUATES:
         return namespace
-    if caller_is in _COPIES:
+    if copies(frame):
         return ledger.copy(namespace)
     if asks == "dataclasses":
-        if frame.f_code.co_name == "_is_type":
+        if function == "_is_type":
             annotation = frame.f_locals.get("annotation")
             if type(annotation) is str:
                 for word in words(annotation):
                     ledger.load(word)
             return namespace
-        if frame.f_code.co_name == "_process_class":
+        if function == "_process_class":
             return namespace
     ledger.everything()
     return namespace
