@@ -82,6 +82,20 @@ class AmbientTest(unittest.TestCase):
         self.worker.ask("sync", drop=["p:ambient/logging"])
         self.assertEqual(self.run_step(look)["stdout"]["text"], "Level 25 Logger showwarning LogRecord\n")
 
+    def test_attributes_of_loggers_are_state(self):
+        self.run_step("import logging\none = logging.getLogger('one')")
+        look = "print(getattr(logging.getLogger('one'), 'tag', None))"
+        reply = self.run_step("one.tag = 'first'")
+        self.assertEqual(reply["wrote"], {"p:ambient/logging": "mutated"})
+        restore = self.stored(reply, "p:ambient/logging")
+        self.assertEqual(self.run_step("one.tag, one.other = 'second', 1")["wrote"], {"p:ambient/logging": "mutated"})
+        self.worker.ask("sync", drop=["p:ambient/logging"])
+        self.assertEqual(self.run_step(look)["stdout"]["text"], "None\n")
+        restore()
+        self.assertEqual(self.run_step(look)["stdout"]["text"], "first\n")
+        reply = self.run_step("one.tag = print")
+        self.assertEqual(reply["units"][0]["unserializable"], "an attribute of a logger")
+
     def test_what_a_handler_refers_to_changes_with_what_is_logged(self):
         self.run_step("import io, logging\nout = io.StringIO()\nkept, apart = [], []")
         add = ("class Keep(logging.Handler):\n    def __init__(self, into):\n        super().__init__()\n        self.into = into\n"

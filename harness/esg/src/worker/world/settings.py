@@ -190,14 +190,28 @@ def _observe_logging(noting):
         setattr(logger, name, noting(logger.__dict__[name]))
 
 
-_NEW = (0, False, True, [], [])
+_NEW = (0, False, True, [], [], {})
+# What each logger has. The rest was set by code of others.
+_OWN = frozenset("name level parent propagate handlers disabled filters manager root _cache".split())
+_PLAIN = (str, int, float, bool, type(None))
 # How imports of packages left loggers, by their names.
 _left: dict = {}
 
 
 def _logger(one):
     held = one.__dict__
-    return held["level"], bool(held["disabled"]), bool(held["propagate"]), [*held["handlers"]], [*held["filters"]]
+    switches = held["level"], bool(held["disabled"]), bool(held["propagate"])
+    return (*switches, [*held["handlers"]], [*held["filters"]], _more(one))
+
+
+def _more(one):
+    return {name: value for name, value in one.__dict__.items() if name not in _OWN}
+
+
+def _set_more(one, more):
+    for name in _more(one):
+        del one.__dict__[name]
+    one.__dict__.update(more)
 
 
 def _before_import():
@@ -211,6 +225,9 @@ def _after_import(before):
             _left[name] = now
 
 
+_NONE = (0, False, True, [], (), {})
+
+
 def _read_logging():
     """Levels, handlers and switches of the loggers that differ from a new one, and from what imports left; and
     the switches of the module."""
@@ -221,8 +238,10 @@ def _read_logging():
             continue
         held = one.__dict__
         handlers = [_handler(logging, handler) for handler in held["handlers"]]
-        state = (held["level"], bool(held["disabled"]), bool(held["propagate"]), handlers, _filters(held))
-        if state != (0, False, True, [], ()):
+        more = {name: value if type(value) in _PLAIN else Foreign("an attribute of a logger")
+                for name, value in _more(one).items()}
+        state = (held["level"], bool(held["disabled"]), bool(held["propagate"]), handlers, _filters(held), more)
+        if state != _NONE:
             found.append((name, state))
     return (logging.root.manager.disable, found, *_logging_switches(logging))
 
@@ -328,16 +347,17 @@ def _restore_logging(state):
     want = dict(found)
     for name, one in _loggers(logging):
         if name in _left and name not in want:
-            one.level, one.disabled, one.propagate, one.handlers[:], one.filters[:] = _left[name]
+            one.level, one.disabled, one.propagate, one.handlers[:], one.filters[:], more = _left[name]
+            _set_more(one, more)
             continue
-        level, disabled, propagate, handlers, _ = want.pop(name, (0, False, True, [], ()))
-        _set_logger(logging, one, level, disabled, propagate, handlers)
-    for name, (level, disabled, propagate, handlers, _) in want.items():
-        _set_logger(logging, logging.getLogger(name), level, disabled, propagate, handlers)
+        _set_logger(logging, one, *want.pop(name, _NONE))
+    for name, held in want.items():
+        _set_logger(logging, logging.getLogger(name), *held)
     logging.root.manager._clear_cache()
 
 
-def _set_logger(logging, one, level, disabled, propagate, handlers):
+def _set_logger(logging, one, level, disabled, propagate, handlers, _filters, more):
+    _set_more(one, more)
     now = [_handler(logging, handler) for handler in one.handlers]
     one.level, one.disabled, one.propagate = level, disabled, propagate
     del one.filters[:]
@@ -355,16 +375,15 @@ def _set_logger(logging, one, level, disabled, propagate, handlers):
 def _keep_logging():
     logging = _modules["logging"]
     kept = [
-        (one, one.level, one.disabled, one.propagate, list(one.handlers), list(one.filters))
-        for _, one in _loggers(logging)
+        (one, *_logger(one)) for _, one in _loggers(logging)
     ]
     disable, switches = logging.root.manager.disable, _logging_switches(logging)
 
     def put_back():
         logging.root.manager.disable = disable
         _set_logging_switches(logging, *switches)
-        for one, one.level, one.disabled, one.propagate, one.handlers[:], one.filters[:] in kept:  # noqa: B007
-            pass
+        for one, one.level, one.disabled, one.propagate, one.handlers[:], one.filters[:], more in kept:
+            _set_more(one, more)
         logging.root.manager._clear_cache()
 
     return put_back
