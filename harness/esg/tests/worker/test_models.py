@@ -162,5 +162,20 @@ class ModelsTest(unittest.TestCase):
         return session.ns["lines"]
 
 
+@unittest.skipUnless(installed("msgspec"), "msgspec is not installed")
+class StructsTest(unittest.TestCase):
+    def test_what_a_struct_holds_is_known(self):
+        with Worker(path=[PLACE]) as worker:
+            worker.run("import msgspec\nclass Line(msgspec.Struct):\n    sku: str\n    n: int = 1\n"
+                       "class Key(msgspec.Struct, frozen=True):\n    sku: str")
+            reply = worker.run("stock = [Line(s) for s in 'ab']\nkeys = {Key(s): 1 for s in 'ab'}")
+            # Their class is not stored, so they are made again.
+            self.assertEqual({unit["unserializable"] for unit in reply["units"]},
+                             {"type __main__.Line", "type __main__.Key"})
+            self.assertEqual(worker.run("m = len(keys), stock[0].sku")["wrote"], {"n:m": "bound"})
+            self.assertEqual(worker.run("stock[1].n = 3")["wrote"], {"n:stock": "mutated"})
+            self.assertEqual(worker.run("stock[1].n = 3")["wrote"], {})
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -237,6 +237,9 @@ def instance_kind(cls):
         kind.sure = False
     if any(["__del__" in MAPPING(c) for c in mro if python_made(c)]):
         kind.unserializable, kind.opaque = "finalizer", False     # a trial copy would run it
+    elif _SIZE(type(cls)) > _SIZE(type):
+        # Its class is not stored. What it holds is known nevertheless.
+        kind.unserializable, kind.opaque = "type " + str(_MODULE(cls)) + "." + _QUALNAME(cls), False
     return kind
 
 

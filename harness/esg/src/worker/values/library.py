@@ -43,7 +43,7 @@ def _call_of(base, o):
 
 
 def payload(base):
-    """How a C type of a loaded standard module stores its part, or None. The caller caches it."""
+    """How a type of a loaded module stores its part, or None. The caller caches it."""
     from _harness.values.layouts import PAYLOADS
     name = (base.__module__, base.__qualname__)
     found = None
@@ -65,7 +65,7 @@ def payload(base):
         found = OfElement(base)
     elif name == ("types", "SimpleNamespace"):
         found = OfNamespace(base)
-    elif name == ("typing", "Generic"):
+    elif name in (("typing", "Generic"), ("msgspec._core", "_StructMixin")):
         found = PAYLOADS[object]
     if found is not None:
         PAYLOADS[base] = found
