@@ -15,6 +15,7 @@ from _harness.values import standins
 from _harness.world.boundary import Boundary, set_on_packages
 from _harness.values.library_state import Library, Reach, is_cache, users
 from _harness.world.loading import Loading, look_again
+from _harness.world.mocks import Mocks
 from _harness.world.scratch import FILE, SOURCE, Scratch
 from _harness.world.submodules import Submodules
 from _harness.world.traits import uses
@@ -76,6 +77,7 @@ class Modules(Loading, Scratch):
         self.sources = {}
         # Attributes that the program set or deleted, by module. Everything else changes by itself.
         self.altered = {}
+        self._mocks = Mocks()
         self.unattributed = []
         # The modules that the loading of a module loaded.
         self._with = {}
@@ -191,8 +193,9 @@ class Modules(Loading, Scratch):
             self._sizes = sizes
         if traits.stores:
             suspects |= touched
-        for name in suspects:
-            if name not in self.scratch and self._compare(name, traits):
+        patched = self._mocks.patched(values)
+        for name in suspects | patched.keys() & self.base.keys():
+            if name not in self.scratch and self._compare(name, traits, patched.get(name, ())):
                 self.changed.add(name)
         touched |= self.changed
         return touched
@@ -308,7 +311,7 @@ class Modules(Loading, Scratch):
                 self.unattributed.append(f"{name}.{key} was bound to something else")
             self._settle_key(name, key)
 
-    def _compare(self, name, traits):
+    def _compare(self, name, traits, patched):
         """Whether the program changed the module. Changes by its own code, such as filled caches,
         belong to the module from now on."""
         now, seen, base = _loaded[name].__dict__, self.seen[name], self.base[name]
@@ -321,7 +324,8 @@ class Modules(Loading, Scratch):
                 continue
             _set(seen, key, value)
             # A package binds names of its own when they are asked for.
-            by_name = key in traits.assigned or traits.dynamic_store and (key in traits.names or key in traits.words)
+            by_name = key in traits.assigned or key in patched or \
+                traits.dynamic_store and (key in traits.names or key in traits.words)
             # A name that is not in the code may be computed, but the module's own functions rebind this one.
             computed = not by_name and traits.dynamic_store and (self.boundary.strict or not rebinds(now, key))
             if (by_name or computed) and not _ignored(name, key, value):
