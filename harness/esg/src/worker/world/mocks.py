@@ -21,7 +21,7 @@ class Mocks:
         if kind is None:
             return {}
         before, self._started = self._started, tuple(kind._active_patches)
-        found: dict = {}
+        found = {}
         for patch in (*values, *before, *self._started):
             if type(patch) is not kind:
                 continue
