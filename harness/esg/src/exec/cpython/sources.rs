@@ -19,7 +19,7 @@ pub(in crate::exec) const MODULES: &[(&str, &str)] = modules! {
     "track": "codes" "identity" "mapping" "monitoring" "names" "reads";
     "values": "arrays" "bynames" "bytecode" "codeforms" "compat" "drawings" "dtypes" "field"
         "fingerprints" "funcs" "graft" "groups" "joint" "klass" "layouts" "levels" "library" "library_state"
-        "models" "moments" "owners" "payloads" "pickles" "plain" "reductions" "rows" "settle" "shapes"
+        "models" "moments" "orders" "owners" "payloads" "pickles" "plain" "reductions" "rows" "settle" "shapes"
         "standins" "trail" "trusted" "units" "views" "walk";
     "world": "ambient" "boundary" "calm" "channels" "clock" "effects" "events" "files" "handles" "imports"
         "inside" "left" "loading" "lookups" "mocks" "modules" "native" "options" "packages" "paths" "process" "scratch" "settings" "submodules"

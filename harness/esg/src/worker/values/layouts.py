@@ -222,7 +222,9 @@ def instance_kind(cls):
         written = [c for c in mro if not python_made(c)]
         ndarray = next((c for c in written if (_MODULE(c), _QUALNAME(c)) == ("numpy", "ndarray")), None)
         kids = referents if ndarray is None else array_parts(ndarray)
-        return Unserializable("type " + (name[9:] if name.startswith("builtins.") else name), kids=kids)
+        kind = Unserializable("type " + (name[9:] if name.startswith("builtins.") else name), kids=kids)
+        kind.cls = cls if python_made(cls) else None
+        return kind
     owned = None
     if getdict is not None and setdict is None:
         owned, getdict = getdict, None

@@ -11,6 +11,7 @@ import types
 from itertools import chain, cycle, islice
 from operator import is_
 
+from _harness.values.orders import arranged
 from _harness.values.rows import fill_lists, fill_rows, in_runs, new_rows, same_length
 
 ATOMS = frozenset((type(None), bool, int, float, str, bytes))
@@ -279,12 +280,14 @@ def refill_set(o, part, size):
         set.clear(o)
         set.update(o, part)
         return
-    for way in (part, set(part), part[::-1], set(part[::-1])):
+
+    def made(way):
         set.clear(o)
         set.update(o, way)
-        if len(o) == len(part) and all(map(is_, o, part)) and set.__sizeof__(o) == size:
-            return
-    raise Unloadable("set order")
+        return o
+
+    if arranged(made, part, size) is None:
+        raise Unloadable("set order")
 
 
 class Frozen(Set):
@@ -302,11 +305,10 @@ class Frozen(Set):
 def frozen_set(cls, part, size):
     if _without_order(part):
         return frozenset.__new__(cls, part)
-    for way in (part, set(part), part[::-1], set(part[::-1])):
-        o = frozenset.__new__(cls, way)
-        if len(o) == len(part) and all(map(is_, o, part)) and frozenset.__sizeof__(o) == size:
-            return o
-    raise Unloadable("set order")
+    made = arranged(lambda way: frozenset.__new__(cls, way), part, size)
+    if made is None:
+        raise Unloadable("set order")
+    return made
 
 
 class Bytes(Kind):
@@ -444,14 +446,16 @@ class Default(Dict):
 
 
 class Unserializable(Kind):
-    """An opaque object. What it refers to still counts for sharing."""
+    """An opaque object. What it refers to still counts for sharing, and so does its class if the program has it:
+    whatever makes the object again makes that, too."""
     early = True
+    cls = None
 
     def __init__(self, why, kids, tag="?", blind=True):
         self.unserializable, self.opaque, self.tag, self._kids, self.blind = why, True, tag, kids, blind
 
     def mark(self, walk):
-        return (self.tag, self.unserializable)
+        return (self.tag, self.unserializable) if self.cls is None else (self.tag, self.unserializable, walk.name(self.cls))
 
     def split(self, walk, objs):
         lens, kids = [], []

@@ -193,9 +193,10 @@ class Modules(Loading, Scratch):
             self._sizes = sizes
         if traits.stores:
             suspects |= touched
-        patched = self._mocks.patched(values)
-        for name in suspects | patched.keys() & self.base.keys():
-            if name not in self.scratch and self._compare(name, traits, patched.get(name, ())):
+        if self._mocks.left():
+            self.unattributed.append("a patch of unittest.mock that is at work in several steps")
+        for name in suspects:
+            if name not in self.scratch and self._compare(name, traits):
                 self.changed.add(name)
         touched |= self.changed
         return touched
@@ -311,7 +312,7 @@ class Modules(Loading, Scratch):
                 self.unattributed.append(f"{name}.{key} was bound to something else")
             self._settle_key(name, key)
 
-    def _compare(self, name, traits, patched):
+    def _compare(self, name, traits):
         """Whether the program changed the module. Changes by its own code, such as filled caches,
         belong to the module from now on."""
         now, seen, base = _loaded[name].__dict__, self.seen[name], self.base[name]
@@ -324,8 +325,7 @@ class Modules(Loading, Scratch):
                 continue
             _set(seen, key, value)
             # A package binds names of its own when they are asked for.
-            by_name = key in traits.assigned or key in patched or \
-                traits.dynamic_store and (key in traits.names or key in traits.words)
+            by_name = key in traits.assigned or traits.dynamic_store and (key in traits.names or key in traits.words)
             # A name that is not in the code may be computed, but the module's own functions rebind this one.
             computed = not by_name and traits.dynamic_store and (self.boundary.strict or not rebinds(now, key))
             if (by_name or computed) and not _ignored(name, key, value):
