@@ -194,13 +194,19 @@ class Instance(Kind):
         return out
 
 
+def _unserializable(cls, why, kids):
+    kind = Unserializable(why, kids)
+    kind.cls = cls if python_made(cls) else None
+    return kind
+
+
 def instance_kind(cls):
     """The layout of a class: an `Instance`, or an `Unserializable` if its C ancestor is unknown."""
     base, mro = cls, MRO(cls)
     for one in mro:
         # By name, as their modules may not be loaded. Numbers that the system gave are in them.
         if (_MODULE(one), _QUALNAME(one)) in _RUNNING:
-            return Unserializable("type " + _MODULE(one) + "." + _QUALNAME(one), kids=lambda walk, o: [])
+            return _unserializable(cls, "type " + _MODULE(one) + "." + _QUALNAME(one), lambda walk, o: [])
     while python_made(base):
         base = _BASE(base)
     payload = payload_of(base)
@@ -222,9 +228,7 @@ def instance_kind(cls):
         written = [c for c in mro if not python_made(c)]
         ndarray = next((c for c in written if (_MODULE(c), _QUALNAME(c)) == ("numpy", "ndarray")), None)
         kids = referents if ndarray is None else array_parts(ndarray)
-        kind = Unserializable("type " + (name[9:] if name.startswith("builtins.") else name), kids=kids)
-        kind.cls = cls if python_made(cls) else None
-        return kind
+        return _unserializable(cls, "type " + (name[9:] if name.startswith("builtins.") else name), kids)
     owned = None
     if getdict is not None and setdict is None:
         owned, getdict = getdict, None
