@@ -175,6 +175,10 @@ class StructsTest(unittest.TestCase):
             self.assertEqual(worker.run("m = len(keys), stock[0].sku")["wrote"], {"n:m": "bound"})
             self.assertEqual(worker.run("stock[1].n = 3")["wrote"], {"n:stock": "mutated"})
             self.assertEqual(worker.run("stock[1].n = 3")["wrote"], {})
+            # Their hashes are made from the address of their class.
+            found = [worker.run(f"unique = {{*map(Key, '{text}')}}") for text in ("abcd", "dbca")]
+            self.assertEqual([reply["untracked"][0]["what"] for reply in found], ["a set ordered by address"] * 2)
+            self.assertEqual(*[reply["units"][0]["members"][0]["own"] for reply in found])
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import types
 from itertools import chain, cycle, islice
 from operator import is_
 
+from _harness.values.compat import SIZE
 from _harness.values.orders import arranged
 from _harness.values.rows import fill_lists, fill_rows, in_runs, new_rows, same_length
 
@@ -67,11 +68,11 @@ def atomic(objs):
 
 
 def by_address(o):
-    """Whether an object is hashed by its address."""
+    """Whether an object is hashed by its address, or like a struct of msgspec by that of its class."""
     t = type(o)
     if o is None:
         return _NONE_BY_ADDRESS
-    return id(t) not in ATOM_IDS and lookup(t, "__hash__") is object.__dict__["__hash__"]
+    return id(t) not in ATOM_IDS and (lookup(t, "__hash__") is object.__dict__["__hash__"] or SIZE(type(t)) > SIZE(type))
 
 
 def cuts(objs, lens, kids):
