@@ -17,7 +17,7 @@ use super::log::Log;
 #[derive(Default)]
 pub(super) struct Session {
     pub(super) log: Log,
-    /// `None` until the first entry is there.
+    /// `None` until the first entry is there. Apart, as few batches change it.
     pub(super) summary: Option<Box<SessionSummary>>,
     pub(super) interrupts: BTreeMap<InterruptId, OpenInterrupt>,
     messages: Vec<Message>,

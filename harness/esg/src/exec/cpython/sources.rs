@@ -22,6 +22,6 @@ pub(in crate::exec) const MODULES: &[(&str, &str)] = modules! {
         "models" "moments" "orders" "owners" "payloads" "pickles" "plain" "reductions" "rows" "settle" "shapes"
         "standins" "trail" "trusted" "units" "views" "walk";
     "world": "ambient" "boundary" "calm" "channels" "clock" "effects" "events" "files" "handles" "imports"
-        "inside" "left" "loading" "lookups" "mocks" "modules" "native" "options" "packages" "paths" "process" "scratch" "settings" "submodules"
-        "traits" "tree" "watch";
+        "inside" "left" "loading" "lookups" "mocks" "modules" "native" "options" "packages" "paths" "process"
+        "scratch" "settings" "submodules" "traits" "tree" "watch";
 };

@@ -95,7 +95,7 @@ def _make_namespace(ledger, seen, loaded, bound, first, binds):
             return True
 
     def one(name):
-        _look(ledger, name, 3)
+        _look(ledger, name)
 
     def whole(method):
         def reporting(self, /, *args, **named):
@@ -129,12 +129,12 @@ def _make_namespace(ledger, seen, loaded, bound, first, binds):
     return namespace()
 
 
-def _look(ledger, name, depth):
-    """Code this many calls above looks for a name. It may be the builtin `globals`, or `locals` where these are
-    the globals, which is about to be called."""
+def _look(ledger, name):
+    """Code that has called a method of the namespace looks for a name. It may be the builtin `globals`, or `locals`
+    where these are the globals, which is about to be called."""
     ledger.load(name)
     if name in _WHOLE and not _has(ledger.namespace, name):
-        if name == "globals" or caller(depth).f_locals is ledger.namespace:
+        if name == "globals" or caller(3).f_locals is ledger.namespace:
             ledger.everything()
 
 
@@ -197,7 +197,7 @@ class Tracker:
         Code that finds no such name takes the builtin. Where an instruction does so, it is given at once from then
         on: an exception for each takes three times as long."""
         ledger = self._ledger
-        _look(ledger, name, 3)
+        _look(ledger, name)
         if not ledger.active:
             return
         if self._looks_up or name not in _BUILTINS or _has(ledger.namespace, name):
