@@ -6,7 +6,7 @@ use harness_store::{RedisStore, RedisStoreOptions};
 use redis::Commands as _;
 
 use crate::place::{Place, append, claim};
-use crate::server::{SAFE, Server};
+use crate::server::{SAFE, Server, free_port};
 use crate::support::{LONG, id};
 
 async fn refused(server: &Server) -> String {
@@ -88,7 +88,10 @@ async fn a_replicated_server_and_its_replica_are_refused() {
 
 #[tokio::test]
 async fn a_node_of_a_cluster_is_refused() {
-    let server = Server::start(&[SAFE, &["--cluster-enabled", "yes"]].concat());
+    // If a node of a cluster is not given a port for the other nodes, it takes one that systems give to connections.
+    let port = free_port().to_string();
+    let cluster = ["--cluster-enabled", "yes", "--cluster-port", &*port];
+    let server = Server::start(&[SAFE, &cluster].concat());
     let error = refused(&server).await;
     assert!(error.contains("cluster"), "{error}");
 }

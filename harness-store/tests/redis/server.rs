@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::Signal;
 
-use ports::free_port;
+pub(crate) use ports::free_port;
 
 /// A server that is started by the user of the test; `redis-server` is in the path.
 pub(crate) struct Server {
