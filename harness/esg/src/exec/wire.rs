@@ -32,6 +32,8 @@ pub struct Sync {
     /// The present texts of steps that ran with another layout of the same code, after their sources.
     /// What is live or loaded shows their lines from here on.
     pub moved: Vec<(Arc<str>, Arc<str>)>,
+    /// All names in the order in which the namespace has to hold them after these moves, where a step may see that.
+    pub order: Vec<Entity>,
 }
 
 impl Sync {
@@ -46,6 +48,7 @@ impl Sync {
             && self.load.is_empty()
             && self.sources.is_empty()
             && self.moved.is_empty()
+            && self.order.is_empty()
     }
 }
 
@@ -309,6 +312,9 @@ pub struct Ran {
     pub external: BTreeMap<Entity, Option<String>>,
     /// What it changed.
     pub wrote: BTreeMap<Entity, Wrote>,
+    /// The names at the end of the namespace that it bound, in the order of the namespace, if there are several.
+    /// If this is left empty, names that are new are ordered by their text.
+    pub order: Vec<Entity>,
     /// Every unit that is new, changed or regrouped, with its serialized form.
     pub units: Vec<(Unit, Option<Blob>)>,
     /// After a failure: the entities that are no longer reliable.
@@ -337,6 +343,7 @@ impl Ran {
             reads: BTreeSet::new(),
             external: BTreeMap::new(),
             wrote: BTreeMap::new(),
+            order: Vec::new(),
             units: Vec::new(),
             dirty: BTreeSet::new(),
             untracked: Vec::new(),

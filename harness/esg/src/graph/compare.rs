@@ -10,7 +10,7 @@ use crate::exec::Swept;
 use crate::ledger::Ledger;
 use crate::model::{Entity, Fingerprint};
 use crate::replay::Engine;
-use crate::state::{Looked, Made, Slot, State};
+use crate::state::{Looked, Made, State};
 use crate::trace::Execution;
 
 /// The result of comparing with a full run.
@@ -98,8 +98,8 @@ fn view(swept: &Swept) -> State {
             }
         }
         let made = Arc::new(Made { unit, stored: None });
-        for (at, member) in made.unit.members.iter().enumerate() {
-            state.put(member.entity.clone(), Slot { made: made.clone(), at, by: unknown.clone() });
+        for at in 0..made.unit.members.len() {
+            state.put(&made, at, &unknown);
         }
     }
     state

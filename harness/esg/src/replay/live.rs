@@ -52,6 +52,8 @@ pub(crate) struct Live {
     placed: Vec<Entity>,
     /// Whether a token means another object since.
     moved: bool,
+    /// Whether the names may stand in another order than that of the state.
+    disordered: bool,
     /// The source that the worker knows of each step, as it ran.
     sources: HashMap<Arc<str>, Arc<str>>,
     /// Its text since then, where only the layout differs.
@@ -90,6 +92,11 @@ impl Live {
     /// A step with untracked operations ran.
     pub(crate) fn entered(&mut self, residue: Option<Fingerprint>) {
         self.residues.extend(residue);
+    }
+
+    /// Whether the names may stand in another order than that of the state.
+    pub(crate) fn is_disordered(&self) -> bool {
+        self.disordered
     }
 
     /// Whether the namespace has the entity.

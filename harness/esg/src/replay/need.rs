@@ -9,7 +9,7 @@ use crate::trace::Execution;
 /// What must be live before `step` runs on `state`: what its source may read, what it read when it
 /// last ran, and what the code it calls may read in turn.
 ///
-/// With `all`, everything. An unserializable value is needed only if the step surely reads it:
+/// With `all`, everything, and [`Entity::Everything`] itself, which stands for the order of names. An unserializable value is needed only if the step surely reads it:
 /// making it again for a branch that is not taken is wasteful. If the step reads it after all, its
 /// run is discarded and repeated.
 pub(crate) fn need<'a>(
@@ -45,7 +45,11 @@ pub(crate) fn need<'a>(
     } else {
         sure.extend(state.around().map(|(entity, _)| entity.clone()));
     }
-    close(state, sure, maybe)
+    let mut needed = close(state, sure, maybe);
+    if all {
+        needed.insert(Entity::Everything);
+    }
+    needed
 }
 
 /// Adds what is referred to, what shares objects, and what the reached code may load.

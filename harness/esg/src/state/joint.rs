@@ -34,17 +34,13 @@ impl State {
     ) -> Joint {
         let mut visited: Vec<Entity> = Vec::new();
         let mut number: HashMap<Entity, u32> = HashMap::new();
+        let mut all = Vec::new();
         for entity in entities {
             if *entity == Entity::Everything {
-                let mut all: Vec<_> = self
-                    .slots
-                    .keys()
-                    .filter(|one| matches!(one, Entity::Name(_)))
-                    .cloned()
-                    .collect();
-                all.sort();
-                for name in all {
-                    visit(&name, &mut visited, &mut number);
+                // A program may also read the order of all names.
+                all = self.names();
+                for name in &all {
+                    visit(name, &mut visited, &mut number);
                 }
             } else {
                 visit(entity, &mut visited, &mut number);
@@ -52,6 +48,9 @@ impl State {
         }
         let asked = visited.len();
         let mut hasher = blake3::Hasher::new();
+        for name in all {
+            hasher.update(&number[&name].to_le_bytes());
+        }
         let mut at = 0;
         while at < visited.len() {
             let entity = visited[at].clone();

@@ -36,6 +36,8 @@ pub(crate) struct Slot {
     pub(crate) at: usize,
     /// The step that last bound, changed or made it.
     pub(crate) by: Arc<str>,
+    /// Its place in the order in which names came to be.
+    turn: u64,
 }
 
 impl Slot {
@@ -75,6 +77,8 @@ pub(crate) struct State {
     around: BTreeSet<Entity>,
     /// The entities put or removed, in order.
     log: Vec<Entity>,
+    /// The turn of the next name.
+    turns: u64,
     id: Id,
     past: Past,
 }
@@ -166,7 +170,9 @@ impl State {
         }
     }
 
-    pub(crate) fn put(&mut self, entity: Entity, slot: Slot) {
+    /// Puts the member of a unit. A name that exists keeps its place in the order of names.
+    pub(crate) fn put(&mut self, made: &Arc<Made>, at: usize, by: &Arc<str>) {
+        let entity = made.unit.members[at].entity.clone();
         if let Entity::File(path) = &entity {
             self.files.insert(path.clone(), ());
         }
@@ -175,7 +181,27 @@ impl State {
         }
         self.log.push(entity.clone());
         self.gone.remove(&entity);
-        self.slots.insert(entity, slot);
+        let turn = self.slots.get(&entity).map_or(self.turns, |slot| slot.turn);
+        self.turns += 1;
+        self.slots.insert(entity, Slot { made: made.clone(), at, by: by.clone(), turn });
+    }
+
+    /// Makes these names the last ones, in this order.
+    pub(crate) fn place_last(&mut self, names: &[Entity]) {
+        for name in names {
+            if let Some(slot) = self.slots.get_mut(name) {
+                slot.turn = self.turns;
+                self.turns += 1;
+            }
+        }
+    }
+
+    /// The names, in the order in which they came to be: that in which a program finds them in its namespace.
+    pub(crate) fn names(&self) -> Vec<Entity> {
+        let names = self.slots.iter().filter(|(entity, _)| matches!(entity, Entity::Name(_)));
+        let mut names: Vec<_> = names.map(|(entity, slot)| (slot.turn, entity)).collect();
+        names.sort_unstable();
+        names.into_iter().map(|(_, entity)| entity.clone()).collect()
     }
 
     pub(crate) fn remove(&mut self, entity: &Entity, by: &Arc<str>) {

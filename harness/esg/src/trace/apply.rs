@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use super::Execution;
 use crate::exec::Wrote;
 use crate::model::Entity;
-use crate::state::{Slot, State};
+use crate::state::State;
 
 impl State {
     /// Applies what `execution` did.
@@ -27,7 +27,7 @@ impl State {
                     Some(before) if !wrote => before.clone(),
                     _ => by.clone(),
                 };
-                self.put(entity.clone(), Slot { made: made.clone(), at, by });
+                self.put(made, at, &by);
             }
         }
         for made in &execution.trace.units {
@@ -37,9 +37,10 @@ impl State {
                     Some(before) if !wrote => before.clone(),
                     _ => by.clone(),
                 };
-                self.put(member.entity.clone(), Slot { made: made.clone(), at, by });
+                self.put(made, at, &by);
             }
         }
+        self.place_last(&execution.trace.order);
         self.credit_names(execution);
     }
 

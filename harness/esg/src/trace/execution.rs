@@ -59,6 +59,9 @@ pub struct Trace {
     pub altered: BTreeMap<Entity, Read>,
     /// What it changed.
     pub wrote: BTreeMap<Entity, Wrote>,
+    /// The names at the end of the namespace, in order, if it bound several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) order: Vec<Entity>,
     /// The untracked operations it performed.
     pub untracked: Vec<Untracked>,
     /// Whether an earlier step in the same worker performed an untracked operation. Only of

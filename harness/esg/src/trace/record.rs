@@ -74,6 +74,7 @@ impl Recorder<'_> {
         trace.over = unseen.map(|entity| (entity.clone(), self.before.file_kind(entity))).collect();
         if ran.ending.is_ok() {
             trace.wrote = std::mem::take(&mut ran.wrote);
+            trace.order = std::mem::take(&mut ran.order);
             trace.again = again;
             let mark = trace.mark().unwrap_or(joint.fingerprint);
             trace.units = made.into_iter().map(|made| Arc::new(self.marked(made, mark))).collect();

@@ -336,6 +336,15 @@ class TestRequests(Loop):
         self.assertEqual(self.ok("print(rows)")["stdout"]["text"], "[{'v': 3}, 1.0, None]\n")
         self.assertEqual(self.run_("", bind={"name": "rows", "json": "[1"})["ending"]["kind"], "raised")
 
+    def test_order(self):
+        self.assertEqual(self.ok("b = 1\na = 2")["order"], ["n:b", "n:a"])
+        self.assertNotIn("order", self.ok("c = 1"))
+        # A name that is bound again stays where it is.
+        self.assertEqual(self.ok("e = f = []\nb = []\ndel a\na = 3")["order"], ["n:e", "n:f", "n:a"])
+        self.worker.ask("sync", order=["n:f", "n:gone", "n:a", "n:c", "n:b"])
+        self.assertEqual(self.ok("print([n for n in globals() if len(n) == 1])")["stdout"]["text"],
+                         "['e', 'f', 'a', 'c', 'b']\n")
+
     def test_value(self):
         self.ok(
             """

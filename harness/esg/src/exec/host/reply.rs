@@ -182,6 +182,8 @@ pub(in crate::exec) struct RunReply {
     #[serde(default)]
     external: BTreeMap<Entity, Option<String>>,
     wrote: BTreeMap<Entity, Wrote>,
+    #[serde(default)]
+    order: Vec<Entity>,
     units: Vec<WireUnit>,
     #[serde(default)]
     dirty: BTreeSet<Entity>,
@@ -229,6 +231,10 @@ impl RunReply {
         if let Some(entity) = self.wrote.keys().chain(&self.dirty).find(|e| !e.is_state()) {
             return Err(format!("`{entity}` is read-only, but was written"));
         }
+        let bound = |entity: &Entity| self.wrote.get(entity) == Some(&Wrote::Bound);
+        if let Some(entity) = self.order.iter().find(|entity| !bound(entity)) {
+            return Err(format!("`{entity}` has a place among the names, but was not bound"));
+        }
         let outside = |entity: &&Entity| matches!(entity, Entity::External(_) | Entity::Package(_));
         if let Some(entity) = self.external.keys().find(|entity| !outside(entity)) {
             return Err(format!("`{entity}` is not outside of the state"));
@@ -256,6 +262,7 @@ impl RunReply {
             reads: self.reads,
             external: self.external,
             wrote: self.wrote,
+            order: self.order,
             units,
             dirty: self.dirty,
             untracked: self.untracked,

@@ -64,6 +64,8 @@ pub(in crate::exec) struct WireSync<'a> {
     sources: BTreeMap<&'a str, &'a str>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     moved: BTreeMap<&'a str, &'a str>,
+    #[serde(skip_serializing_if = "<[Entity]>::is_empty")]
+    order: &'a [Entity],
 }
 
 #[derive(Debug, Serialize)]
@@ -100,8 +102,9 @@ pub(in crate::exec) fn messages(sync: &Sync, most: usize) -> Vec<(WireSync<'_>, 
     let (drop, stash, unstash, forget) = (&*sync.drop, &*sync.stash, &*sync.unstash, &*sync.forget);
     let (sources, moved) = (texts(&sync.sources), texts(&sync.moved));
     let mut done = Vec::new();
+    let load = Vec::new();
     let mut message =
-        WireSync { drop, stash, unstash, forget, alias, load: Vec::new(), sources, moved };
+        WireSync { drop, stash, unstash, forget, alias, load, sources, moved, order: &[] };
     let mut blobs: Vec<&Blob> = Vec::new();
     let mut bytes = 0;
     for load in &sync.load {
@@ -115,6 +118,7 @@ pub(in crate::exec) fn messages(sync: &Sync, most: usize) -> Vec<(WireSync<'_>, 
                 load: Vec::new(),
                 sources: BTreeMap::new(),
                 moved: BTreeMap::new(),
+                order: &[],
             };
             done.push((std::mem::replace(&mut message, next), std::mem::take(&mut blobs)));
             bytes = 0;
@@ -123,6 +127,7 @@ pub(in crate::exec) fn messages(sync: &Sync, most: usize) -> Vec<(WireSync<'_>, 
         blobs.push(&load.blob);
         bytes += load.blob.len();
     }
+    message.order = &sync.order;
     done.push((message, blobs));
     done
 }

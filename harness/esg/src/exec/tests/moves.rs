@@ -28,6 +28,7 @@ fn a_sync_says_everything_in_its_words() {
         ],
         sources: vec![("load".into(), "rows = []".into())],
         moved: vec![("load".into(), "\nrows = []".into())],
+        order: vec![Entity::name("g"), Entity::name("e")],
     };
     let synced = python.sync(&request).unwrap();
     assert_eq!(synced.failed, [(Arc::from("1.5"), "it is bad".to_owned())]);
@@ -50,6 +51,7 @@ fn a_sync_says_everything_in_its_words() {
         ],
         "sources": {"load": "rows = []"},
         "moved": {"load": "\nrows = []"},
+        "order": ["n:g", "n:e"],
     });
     assert_eq!(python.value("sync").unwrap().json, Some(expected));
     assert_eq!(python.value("g").unwrap().json, Some(json!(7)));

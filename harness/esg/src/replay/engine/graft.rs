@@ -88,6 +88,7 @@ impl Engine {
             external: then.trace.reads.iter().filter_map(external).collect(),
             stdout: then.stdout.clone(),
             stderr: then.stderr.clone(),
+            order: then.trace.order.clone(),
             wall: then.wall,
             ..ran
         };

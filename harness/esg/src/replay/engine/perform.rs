@@ -85,18 +85,17 @@ impl Engine {
         }
     }
 
-    /// What the step read although it was not live, and exists in the state.
+    /// What the step read although it was not live, and exists in the state. [`Entity::Everything`], if it read
+    /// the names in another order.
     fn short(&self, ran: &Ran, state: &State) -> BTreeSet<Entity> {
         if ran.lost {
             return BTreeSet::new();
         }
         let absent = |entity: &Entity| state.slot(entity).is_some() && !self.live.has(entity);
         if ran.reads.contains(&Entity::Everything) {
-            let names = state.entities().map(|(entity, _)| entity);
-            return names
-                .filter(|one| matches!(one, Entity::Name(_)) && absent(one))
-                .cloned()
-                .collect();
+            let mut short: BTreeSet<_> = state.names().into_iter().filter(absent).collect();
+            short.extend(self.live.is_disordered().then_some(Entity::Everything));
+            return short;
         }
         ran.reads.iter().filter(|entity| absent(entity)).cloned().collect()
     }

@@ -41,6 +41,13 @@ impl Live {
         }
         self.stale(state, changed, &mut moves);
         self.trim(&mut moves);
+        // What is put back stands behind all others.
+        let Sync { drop, stash, unstash, load, .. } = &moves.sync;
+        self.disordered |=
+            !(drop.is_empty() && stash.is_empty() && unstash.is_empty() && load.is_empty());
+        if need.contains(&Entity::Everything) && std::mem::take(&mut self.disordered) {
+            moves.sync.order = state.names();
+        }
         self.used |= !moves.sync.stash.is_empty() || !moves.sync.drop.is_empty();
         self.agreed = Some(state.seen());
         self.placed.clear();

@@ -182,6 +182,10 @@ class Worker:
         channels.settle()
         if request.get("moved") or request.get("load"):
             self._moved.apply()
+        for entity in request.get("order", ()):
+            name = entity[2:]
+            if dict.__contains__(self._namespace, name):
+                dict.__setitem__(self._namespace, name, dict.pop(self._namespace, name))
         return {"failed": failed}
 
     def _load(self, items, blob):

@@ -140,6 +140,7 @@ class Steps:
             self._has_background_code = True
             reply["untracked"] = [{"what": note, "line": None} for note in settled.notes]
         reply["wrote"] = _wrote(_NOTHING, settled, bound, _NONE)
+        _order(reply, self._namespace, bound)
         reply["units"] = [parts.unit(unit) for unit in settled.units]
         return reply, parts.parts, _NONE
 
@@ -287,6 +288,7 @@ class Steps:
             untracked += [{"what": note, "line": None} for note in settled.notes]
             reply["untracked"] = untracked
         reply["wrote"] = _wrote(world.wrote, settled, bound, gone)
+        _order(reply, namespace, bound)
         reply["units"] = [parts.unit(unit) for unit in (*settled.units, *world.units)]
         return reply, parts.parts, [unit["key"] for unit in world.units]
 
@@ -316,6 +318,19 @@ def _wrote(wrote, settled, bound, gone):
         for entity in entities:
             wrote[entity] = how
     return wrote
+
+
+def _order(reply, namespace, bound):
+    """Adds the names at the end of the namespace that a step bound, in its order, if there are several."""
+    found = []
+    if len(bound) > 1:
+        for name in dict.__reversed__(namespace):
+            if type(name) is not str or "n:" + name not in bound and name not in _MODULE:
+                break
+            if name not in _MODULE:
+                found.append("n:" + name)
+    if found:
+        reply["order"] = found[::-1]
 
 
 class _Parts:
