@@ -118,6 +118,12 @@ class Classes(Reloading):
         self.assertEqual([session.unserializable(name) for name in "TUV"], [None] * 3)
         self.answer(session, "assert T.has_default() and T.__default__ is None and U.__default__ is int and not V.has_default()")
 
+    def test_what_is_registered_with_a_subclass_is_seen_in_its_base(self):
+        session = fresh("from abc import ABC\nclass Base(ABC): pass\nclass Sub(Base): pass\nclass Other: pass")
+        base, sub = [session.units[name]["refs"][0] for name in ("n:Base", "n:Sub")]
+        self.assertLessEqual({base, sub}, session.run("Sub.register(Other)").mutated)
+        self.assertEqual([session.unserializable(name) for name in ("Base", "Sub")], [None, None])
+
     def test_programs_come_back_in_another_process(self):
         for source, check in PROGRAMS:
             session = fresh(source)

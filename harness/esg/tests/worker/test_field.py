@@ -491,6 +491,14 @@ lr = LogisticRegression()
         # What sympy computes of them is kept in them.
         self.assertEqual(session.run("dsolve(e)\nf(x).is_real").mutated, set())
 
+    def test_functions_that_sympy_compiles_share_no_namespace(self):
+        session, held = self.stored("from sympy import symbols, lambdify, sin, Abs\nx = symbols('x')\n"
+                                    "f, g = lambdify(x, sin(x) + Abs(x), 'numpy'), lambdify(x, x**2 + sin(x), 'numpy')")
+        for name in "fg":
+            self.assertIsNone(session.unserializable(name))
+            self.assertEqual(session.group(name), ["n:" + name])
+        self.assertEqual([held[name](0.0) for name in "fg"], [0.0, 0.0])
+
     def test_functions_of_packages_are_known_by_name(self):
         session, held = self.stored("from numpy import mean\nfrom numpy.linalg import inv\n"
                                     "from numpy.random import default_rng, rand")

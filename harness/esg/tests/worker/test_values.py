@@ -46,6 +46,9 @@ DIFFERENT = [
     *(("__import__('xml.etree.ElementTree').etree.ElementTree.fromstring('<a><b>c</b>d</a>')",
        f"__import__('xml.etree.ElementTree').etree.ElementTree.fromstring('{other}')")
       for other in ("<a><b>d</b>d</a>", "<a><b>c</b>e</a>", "<a><b>c</b>d<b/></a>", "<a><b i=\"1\">c</b>d</a>", "<b/>")),
+    *((f"__import__('ast').parse('{one}')", f"__import__('ast').parse('{other}')")
+      for one, other in (("a + 1", "a - 1"), ("a + 1", "a + 2"), ("a", "\\na"), ("a", "del a"))),
+    ("__import__('contextvars').ContextVar('v')", "__import__('contextvars').ContextVar('v', default=None)"),
     ("NotImplemented", "..."), ("[].append", "[].extend"), ("{1: 0}.keys()", "{1: 0}.values()"),
 ]
 
@@ -125,6 +128,13 @@ KEPT = [
     ("__import__('argparse').Namespace(a=1)", "assert v.a == 1"),
     ("__import__('collections').UserDict(a=1)", "assert v['a'] == 1"),
     ("__import__('collections').ChainMap({'a': 1})", "assert v['a'] == 1"),
+    ("__import__('ast').parse('a = 1 + b if not c else -d')",
+     "import ast; assert ast.unparse(v) == 'a = 1 + b if not c else -d'; n = v.body[0].targets[0]; "
+     "assert n.ctx is ast.parse('a = 1').body[0].targets[0].ctx and n.col_offset == 0; n.id = 'z'; n.more = 1; "
+     "assert ast.unparse(v)[0] == 'z'"),
+    ("[v] if [v := __import__('contextvars').ContextVar('v', default=1), v.set([2])] else 0",
+     "import contextvars as c; assert v[0].get() == [2] and c.Context().run(v[0].get) == 1; v[0].set(3); assert v[0].get() == 3"),
+    ("__import__('contextvars').ContextVar('v')", "assert v.name == 'v' and v.get(7) == 7"),
     ("__import__('string').Template('$x')", "assert v.substitute(x=1) == '1'"),
     ("__import__('operator').itemgetter", "assert v(0)([5]) == 5"),
     ("__import__('threading').Lock()", "assert v.acquire(False)"), ("{1: 0}.keys()", "assert list(v) == [1]"),

@@ -20,7 +20,7 @@ pub(in crate::exec) const MODULES: &[(&str, &str)] = modules! {
     "values": "arrays" "bynames" "bytecode" "codeforms" "compat" "drawings" "dtypes" "field"
         "fingerprints" "funcs" "graft" "groups" "joint" "klass" "layouts" "levels" "library" "library_state"
         "models" "moments" "orders" "owners" "payloads" "pickles" "plain" "reductions" "rows" "settle" "shapes"
-        "standins" "trail" "trusted" "units" "views" "walk";
+        "standins" "syntax" "trail" "trusted" "units" "variables" "views" "walk";
     "world": "ambient" "boundary" "calm" "channels" "clock" "effects" "events" "files" "handles" "imports"
         "inside" "left" "loading" "lookups" "mocks" "modules" "native" "options" "packages" "paths" "process"
         "scratch" "settings" "submodules" "traits" "tree" "watch";

@@ -19,8 +19,9 @@ _dumps, _loads = marshal.dumps, marshal.loads
 _OF_FUNCTOOLS = functools.singledispatch.__code__.co_filename
 _PARAMS = "__type_params__" in Function.__dict__
 _Cell = types.CellType
-# attrs gives the methods that it makes a copy of the namespace in which their class is defined.
-_COPIES = "<attrs generated "
+# attrs gives the methods that it makes a copy of the namespace in which their class is defined, and
+# `sympy.lambdify` its functions one of that of numpy or `math`.
+_COPIES = ("<attrs generated ", "<lambdifygenerated-")
 
 
 def _loaded(f):

@@ -122,7 +122,7 @@ def parted(world, inner, walk, run):
     `walk.apart` may be a guess: if one of these is not met twice, the walk is run without."""
     def once_more(apart):
         again = Walk(world, inner, extras=True)
-        again.apart = apart
+        again.apart, again.heirs = apart, walk.heirs
         run(again)
         # The parts of the first walk must keep their addresses.
         again.temps += [walk.temps, walk.parts]

@@ -30,21 +30,39 @@ def own_slot(cls, name, value):
     return (t is _Member or t is _Getset) and value.__objclass__ is cls
 
 
+def virtual(cls):
+    """The classes that are registered with an abstract class."""
+    try:
+        return [c for c in [ref() for ref in _abc._get_dump(cls)[0]] if c is not None]
+    except TypeError:
+        return []
+
+
 def registered(walk, cls):
     """The virtual subclasses of an abstract class, in an order independent of addresses."""
     if "_abc_impl" not in MAPPING(cls):
         return []
-    try:
-        found = [ref() for ref in _abc._get_dump(cls)[0]]
-    except TypeError:
-        return []
-    found = [c for c in found if c is not None]
+    found = virtual(cls)
     names = {id(c): (str(_MODULE(c)), _QUALNAME(c)) for c in found}
     many = Counter(names.values())
     rank = {id(c): (names[id(c)], content(walk, c) if many[names[id(c)]] > 1 else "") for c in found}
     if len(set(rank.values())) < len(found):
         walk.note("registered classes ordered by address")
     return sorted(found, key=lambda c: rank[id(c)])
+
+
+def of_heirs(walk, cls):
+    """The names of the virtual subclasses that an abstract class has by its subclasses. They are no part of what
+    is stored of it, so that a copy has those of its original."""
+    found = walk.heirs.get(id(cls))
+    if found is None and "_abc_impl" in MAPPING(cls):
+        found, heirs = set(), type.__subclasses__(cls)
+        for heir in heirs:
+            heirs += type.__subclasses__(heir)
+            if "_abc_impl" in MAPPING(heir):
+                found.update((_QUALNAME(heir), str(_MODULE(c)), _QUALNAME(c)) for c in virtual(heir))
+        found = walk.heirs[id(cls)] = sorted(found)
+    return found
 
 
 def content(walk, cls):
@@ -110,14 +128,15 @@ class Class(Kind):
             slots = MAPPING(cls).get("__slots__")
             if slots is not None and type(slots) is not str:
                 slots = [s for s in slots if type(s) is str]
-            virtual = registered(walk, cls)
+            subs = registered(walk, cls)
             # A class with slots that is made from another may hold a descriptor of that one.
             held = MAPPING(cls)
             kept = [k for k in ("__dict__", "__weakref__") if k in held and own_slot(cls, k, held[k])]
             walk.extra(lambda line=line: line)
-            head.append((_NAME(cls), _QUALNAME(cls), walk.name(type(cls)), bases, keys, slots, kept, len(virtual)))
+            head.append((_NAME(cls), _QUALNAME(cls), walk.name(type(cls)), bases, keys, slots, kept, len(subs),
+                         of_heirs(walk, cls)))
             kids += values
-            kids += virtual
+            kids += subs
         return head, kids
 
     def make(self, load, head, n):
@@ -128,7 +147,7 @@ class Class(Kind):
         return all([load.end(mark) is not None for mark in (head[2], *head[3])])
 
     def make_class(self, load, head):
-        name, qualname, meta, bases, keys, slots, kept, _ = head
+        name, qualname, meta, bases, keys, slots, kept, _, _ = head
         meta, bases = load.named(meta), tuple([load.named(b) for b in bases])
         if lookup(meta, "mro") is not type.__dict__["mro"]:
             raise Unloadable("a metaclass with an mro of its own")
@@ -166,7 +185,7 @@ class Class(Kind):
 
     def fill(self, load, objs, head, kids):
         at = 0
-        for cls, (_, _, _, _, keys, _, _, virtual) in zip(objs, head):
+        for cls, (_, _, _, _, keys, _, _, subs, _) in zip(objs, head):
             for k, v in zip(keys, kids[at:at + len(keys)]):
                 if k == "__abstractmethods__" or k not in ("__slots__", "__qualname__"):
                     type.__setattr__(cls, k, v)
@@ -175,9 +194,9 @@ class Class(Kind):
                 load.later(lambda cls=cls: members(cls))
             elif derived(cls) or "__is_pydantic_dataclass__" in keys:
                 load.later(lambda cls=cls: remake(cls))
-            for sub in kids[at:at + virtual]:
+            for sub in kids[at:at + subs]:
                 _abc._abc_register(cls, sub)
-            at += virtual
+            at += subs
 
 
 def members(cls):

@@ -27,6 +27,11 @@ _RUNNING = frozenset((
 _FOREIGN = frozenset(map(id, (types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType)))
 
 
+def has_dict(payload, cls):
+    """Whether a C ancestor has a dict that can be replaced."""
+    return payload is not None and payload.has_dict and payload.base is cls
+
+
 def python_made(cls):
     """Whether a `class` statement (or a call of `type`) made the class, so that dict and slots are all it adds."""
     if not _FLAGS(cls) & _HEAP or _FLAGS(cls) & _FIXED:
@@ -216,7 +221,7 @@ def instance_kind(cls):
         made = python_made(c)
         for k, v in MAPPING(c).items():
             if type(v) is _Getset and k == "__dict__" and v.__objclass__ is c and getdict is None:
-                getdict, setdict = v.__get__, v.__set__ if made or c is BaseException else None
+                getdict, setdict = v.__get__, v.__set__ if made or c is BaseException or has_dict(payload, c) else None
             elif type(v) is _Member and v.__objclass__ is c:
                 if made:
                     slots.append(v)

@@ -17,6 +17,7 @@ from _harness.values.models import kind_of
 from _harness.values.shapes import MAPPING, Unserializable, Kind, Unloadable, cuts, lookup, register
 from _harness.values.layouts import referents
 from _harness.values.payloads import OfElement, OfNamespace, OfReduced, OfState
+from _harness.values.syntax import SHARED, OfNode
 
 _modules = sys.modules
 
@@ -65,6 +66,9 @@ def payload(base):
         found = OfElement(base)
     elif name == ("types", "SimpleNamespace"):
         found = OfNamespace(base)
+    elif name == ("ast", "AST"):
+        found = OfNode(base)
+        SHARED.find()
     elif name in (("typing", "Generic"), ("msgspec._core", "_StructMixin")):
         found = PAYLOADS[object]
     if found is not None:
@@ -194,6 +198,7 @@ register(RLOCK)
 PICKS = {id(_thread.LockType): LOCK.pick, id(_thread.RLock): RLOCK.pick}
 PICKS[id(WeakKeyDictionary)] = DISPATCHED.pick
 PICKS[id(singledispatchmethod)] = DISPATCHED.of_method
+SHARED.picks = PICKS
 PICKS[id(count)] = register(Count()).pick
 PATH = register(Path())
 

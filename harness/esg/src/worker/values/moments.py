@@ -10,6 +10,7 @@ from operator import itemgetter
 
 from _harness.values.compat import FIXED as _FIXED, FLAGS as _FLAGS
 from _harness.values.shapes import MAPPING, TABLE, Kind, register
+from _harness.values.variables import TOKEN, VARIABLE
 
 _modules = sys.modules
 _first, _second = itemgetter(0), itemgetter(1)
@@ -89,6 +90,7 @@ _LATE = {(kind.module, kind.name): register(kind) for kind in (
     # One from a file has no key.
     Late("zoneinfo", "ZoneInfo", lambda o: o.key, lambda cls, key: cls(key)),
 )}
+_LATE.update({(kind.module, kind.name): kind for kind in (VARIABLE, TOKEN)})
 for _cls in (datetime.date, datetime.datetime, datetime.time, datetime.timedelta):
     register(Moment(_cls), _cls)
 
@@ -102,5 +104,5 @@ def late(t):
     # The table is by address.
     kind.cls = t
     # A class written in C: nothing can set the attributes of its objects.
-    kind.fixed = bool(_FLAGS(t) & _FIXED)
+    kind.fixed = not kind.mutable and bool(_FLAGS(t) & _FIXED)
     return kind

@@ -12,6 +12,7 @@ class Payload:
     """What a C type stores besides dict and slots. `heads`: plain data; `kids`: objects it refers
     to."""
     late, mutable, sure = False, True, True
+    has_dict = False    # whether it has a dict, which can be replaced
 
     def head(self, o):
         return None

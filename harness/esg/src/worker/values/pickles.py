@@ -19,6 +19,7 @@ from _harness.values.funcs import Function
 from _harness.values.joint import parted
 from _harness.values.levels import MET, picked
 from _harness.values.shapes import ATOM_IDS, BY_TAG, Unloadable, atomic, lookup
+from _harness.values.variables import apart
 from _harness.values.walk import Walk
 
 _ENDS = frozenset(("r", "b", "g", "x", "v"))
@@ -411,6 +412,10 @@ def join(walk):
 def trial(world, walk, blob, inner, number):
     """None if loading the blob of a number of members gives the same stream, or else why the unit is
     unserializable."""
+    return apart(_try, world, walk, blob, inner, number)
+
+
+def _try(world, walk, blob, inner, number):
     load = Load(world, blob, walk.refs)
     try:
         made = load.read(number)
@@ -421,6 +426,7 @@ def trial(world, walk, blob, inner, number):
 
         again = Walk(world, {id(made[i]) for i in inner}, extras=False)
         again.apart = frozenset([id(o) for o, was in zip(load.nodes, walk.order) if was in walk.apart])
+        again.heirs = {id(o): walk.heirs[was] for o, was in zip(load.nodes, walk.order) if was in walk.heirs}
         run(again)
         again = parted(world, again.inner, again, run)
         if again.stream() != walk.stream():

@@ -103,6 +103,7 @@ class Walk:
         self.refs = []          # references, in order
         self.ref_at = {}
         self.names = {}         # id of a class -> its mark
+        self.heirs = {}         # id of an abstract class -> what is registered with its subclasses
         self.extras = [] if extras else None
         self.codes, self.notes, self.temps = [], [], []
         self.unserializable, self.opaque, self.blind, self.sure = None, False, False, True
