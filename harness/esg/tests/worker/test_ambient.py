@@ -232,6 +232,15 @@ class AmbientTest(unittest.TestCase):
         self.run_step("\n\n\ndef made(digits):\n    return lambda v: f'{v:.{digits}f}{sign}'")
         self.assertEqual(self.run_step("pd.set_option('display.float_format', made(2))")["wrote"], {})
 
+    def test_only_a_step_with_decimals_depends_on_their_context(self):
+        self.run_step("from decimal import Decimal as D, getcontext as now\nk, v = [1], {'a': [D(1)]}\nclass A: fee = D(2)\na = A()")
+        for source, depends in (
+            ("x = [len(k)]", False), ("def f(): return k", False), ("s = 'a'.upper()", False), ("c = v['a'][0] / 3", True),
+            ("z = a.fee * 2", True), ("w = D('1')", True), ("now().prec = 7", True), ("g = {'d': D}", True), ("h = g['d'](1)", True),
+        ):
+            with self.subTest(source):
+                self.assertEqual("p:ambient/decimal" in self.run_step(source)["reads"], depends)
+
     @unittest.skipUnless(installed("sympy"), "sympy is not installed")
     def test_an_attribute_set_on_what_a_package_holds_is_untracked(self):
         self.worker = Worker(path=[PLACE])

@@ -329,8 +329,10 @@ all = pd.DataFrame({"d": days, "w": waits, "m": months, "b": bins, "c": pd.Categ
     def test_a_key_in_a_package_whose_hash_is_of_the_program_is_not_stored(self):
         session = Session()
         session.run("import pandas as pd\nclass A:\n    def __hash__(self): return 1\n"
-                    "    def __eq__(self, other): return self is other\ndf = pd.DataFrame({'a': [A()]})")
+                    "    def __eq__(self, other): return self is other\n"
+                    "df = pd.DataFrame({'a': [1]}, index=[A()])\ncells = pd.DataFrame({'a': [A()]})")
         self.assertIn("of the program", session.unserializable("df"))
+        self.assertIsNone(session.unserializable("cells"))
 
 
 @unittest.skipUnless(SKLEARN, "scikit-learn is not installed")
@@ -490,6 +492,18 @@ lr = LogisticRegression()
         self.assertFalse(held["f"] == held["g"])
         # What sympy computes of them is kept in them.
         self.assertEqual(session.run("dsolve(e)\nf(x).is_real").mutated, set())
+
+    def test_cells_that_frames_share_are_one_object(self):
+        cells = "[{'n': 1}, [2], {3}, Counter('a'), deque([4]), bytearray(b'5'), N(a=6), Series([7])]"
+        session, held = self.stored("from collections import Counter, deque\nfrom types import SimpleNamespace as N\n"
+                                    "from pandas import Series, DataFrame, concat\n"
+                                    f"a = DataFrame({{'x': range(8), 'c': {cells}}})",
+                                    "b = a[a.x >= 0].copy()\nc = a.c.copy()\nd = concat([a, a])\nlast = a.c[1]")
+        self.assertIsNone(session.unserializable("a"))
+        for other in (held["b"].c, held["c"], held["d"].c[:8], held["d"].c[8:]):
+            self.assertTrue(all(one is cell for one, cell in zip(other, held["a"].c)))
+        self.assertIs(held["last"], held["a"].c[1])
+        self.assertLessEqual({"n:a", "n:b", "n:c", "n:d"}, session.run("last.append(3)").mutated)
 
     def test_functions_that_sympy_compiles_share_no_namespace(self):
         session, held = self.stored("from sympy import symbols, lambdify, sin, Abs\nx = symbols('x')\n"

@@ -101,15 +101,16 @@ class Metaclasses(unittest.TestCase):
 
 
 class Together(unittest.TestCase):
-    """Names of one graph, of which one walk says that none has changed."""
+    """Names of one graph, of which a walk from one says that most of what the others lead to has not changed."""
 
     def walks(self, session, source):
-        """The changes of a step, and how many walks over more than its names it took."""
+        """The changes of a step, and how many walks went to their ends over more than the step's names."""
         run, large = walk.Walk.run, []
 
         def counted(self, roots, follower=None):
             done = run(self, roots, follower)
-            if len(self.ordinals()) > 100 and not any([self is one for one in large]):
+            is_cut = follower is not None and follower.cut_off
+            if len(self.ordinals()) > 100 and not is_cut and not any([self is one for one in large]):
                 large.append(self)
             return done
         walk.Walk.run = counted

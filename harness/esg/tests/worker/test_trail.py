@@ -73,6 +73,21 @@ VALUES = {
         "v.extend(v)", "del v[2500:]", "del v[1500:]", "del v[1024:]", "del v[1025:]", "del v[500:]", "del v[10:]", "v.clear()", "v.insert(0, 1)",
         "v.append(1.0); v[3] = True", "v.append([])", "v.append('x' * 70000)", "del v[2048:]", "v[2048:] = v[2048:2060]", "del v[:1024]",
     ),
+    "import collections\nv = collections.defaultdict(list)\nfor i in range(400): v['k%d' % (i % 7)].append(P(i))": (
+        "n = 1", "v['k1'].append(1)", "v['new']", "v['k1'][0].id += 1", "v.default_factory = dict", "v.default_factory = P",
+        "v.default_factory = None", "v['k1'] = v.pop('k1')", "v['k1'], v['k2'] = v['k2'], v['k1']", "del v['k3']", "v['k1'][0] = v['k2'][0]",
+        "v['k1'] = tuple(v['k1'])", "v['k1'] = print", "v[1] = v.pop('k1')", "v = dict(v)", "v['k5'][3].tags = v['k4'][3].tags",
+    ),
+    "v = [P(i) for i in range(300)]\nfor i, o in enumerate(v): o.next, o.last = v[(i + 1) % 300], v[i - 1]": (
+        "n = 1", "v[7].next = v[9]", "v[7].next, v[7].last = v[7].last, v[7].next", "v[7].next = P(1)", "v[5].id += 1", "v.pop()",
+        "v[7].next = None", "v[7].tags = v[8].tags", "v[10].__class__ = Q", "v[7].last.last = v[7]", "v[7].tags.append(v[7])",
+        "v[7].next = v", "v[7].next = v[7].__dict__", "v.reverse()", "v[7].next = v[7].last", "v[299].next = v[1]", "v[7].id, v[8].id = 8, 7",
+        "v[7].tags[0] = Odd()", "v[20] = v[21]", "v[7].next = print",
+    ),
+    "v = [P(i) for i in range(300)]\nv = [v, v[::2], {o.id: o for o in v}, P, same, 'x']": (
+        "n = 1", "v[1].pop()", "v[2][7] = v[0][8]", "v[0][7].id += 1", "v[1][3] = P(3)", "v[2][7] = v[2].pop(7)", "v[3] = Q", "v[4] = print",
+        "v[5] = 'y'", "v[3], v[4] = v[4], v[3]", "v[1] = list(v[1])", "v[2][2.0] = v[2].pop(2)", "v[0].pop()", "v[3] = 1", "v[0][7].__class__ = Q",
+    ),
     "v = ['row %d' % i for i in range(3000)]": ("v[7] += 'x'", "v[7] = same(v[7])", "v[7] = v[7].encode()", "v[7] = Str(v[7])", "v[1] = v[0]"),
     "v = [P(i) for i in range(300)]": (
         "v[7].id += 1", "v[7].id = 7.0", "v[7].__class__ = Q", "v[7].__dict__ = dict(v[7].__dict__)", "v[7].__dict__ = v[8].__dict__", "v[7] = P(7)",
@@ -190,6 +205,24 @@ class Following(Reloading):
                         except Exception:
                             pass        # an earlier change removed what it needs
                         entry = self.look(entry)
+
+    def test_names_of_one_web_are_walked_to_where_they_meet(self):
+        source = ("class P:\n    def __init__(self, i): self.id, self.near = i, [i]\n"
+                  "v = [P(i) for i in range(600)]\nw = v[::2]\nd = {p.id: p for p in v}\none = v[5]")
+        for change in ("w[3].id += 1", "w.pop()", "d[7] = v[8]", "v[7] = v[8]", "w[0] = P(0)", "one.near.append(1)", "d = dict(d)",
+                       "v[9].near = d[11].near", "del d[3]", "one = v[6]", "w.append(v[1])", "n = 1", "v.reverse()", "w.reverse()"):
+            with self.subTest(change):
+                session, plain = Session(), Session()
+                for one in (session, plain):
+                    one.run(source)
+                    for _ in range(2):
+                        one.run("len(v)")
+                plain.graph.entries.update({e: entry for e, entry in plain.graph.entries.items() if setattr(entry, "trail", None)})
+                found, expected = session.run(change), plain.run(change)
+                self.assertEqual((found.mutated, len(found.units)), (expected.mutated, len(expected.units)))
+                for name in ("v", "w", "d", "one"):
+                    self.assertEqual(session.own(name), plain.own(name))
+                self.assertEqual(session.run("len(w)").mutated, set())
 
     def test_what_is_known_is_made_again_without_a_walk(self):
         session = self.session

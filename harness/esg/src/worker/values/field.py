@@ -19,7 +19,7 @@ from _harness.values.arrays import char_of, is_builtin, is_lent, is_record, is_u
 from _harness.values.compat import get_referents, getrefcount
 from _harness.values.drawings import DRAWING
 from _harness.values.dtypes import Restricted
-from _harness.values.reductions import laid_out, masked, packed, reductions, unmasked
+from _harness.values.reductions import is_plain, laid_out, masked, packed, reductions, unmasked
 from _harness.values.shapes import ATOM_IDS, MAPPING, Kind, Unloadable, by_address, lookup, register
 from _harness.values.trusted import DRAWINGS, PACKAGES, Sort, copies_on_write, is_constant, is_frame, may_be_held, \
     proper, top_of
@@ -32,6 +32,7 @@ _CONTAINERS = frozenset(map(id, (list, dict, set, bytearray)))
 # What no step can change.
 _FIXED = frozenset(map(id, (tuple, frozenset, type, type(len), type(lambda: 0), complex, range, slice)))
 _LIMIT = 1 << 62
+_MANY = 64              # objects in a container, from which on it is written by itself if it is plain data
 _SHARED = "a part of an object of a package that is shared"
 
 
@@ -64,15 +65,22 @@ class _Writer(Pickler):
             self.count += 1
             if kind is dict and self.last is not None:
                 self.state(o)
-            return self.part(o, getrefcount(o), self.copies)
+            elif not self.constant and o is not self.root and len(o) >= _MANY and is_plain(o):
+                # Such as the nodes of a graph: without a call for each object in it.
+                self.kids.append(o)
+                return len(self.kids) - 1
+            # What frames keep of this kind is not copied before a write, nor are their cells.
+            return self.part(o, getrefcount(o), False)
         if id(kind) in _FIXED:
             return self.foreign(o) if _MODULE_OF(o) == "__main__" else None
         sort = self.walk.sorts.get(id(kind))
         if sort is None:
             sort = self.walk.sorts[id(kind)] = Sort(self.walk, kind)
-        if not sort.package:
-            return self.foreign(o) if sort.program else None
+        if not sort.package and sort.program:
+            return self.foreign(o)
         self.count += 1
+        if not sort.package:
+            return self.part(o, getrefcount(o), False) if sort.mutable else None
         if sort.ufunc:
             return self.walk.world.names.of(o)
         if sort.constant:
@@ -107,13 +115,18 @@ class _Writer(Pickler):
             return None
         if not MAPPING(kind)["flags"].__get__(o).forc:
             self.dispatch_table = reductions(kind, laid_out)
-        return packed(o)
+        return packed(o, None if self.constant else self.kids)
 
     def foreign(self, o):
         """An object of the program is written by itself. One that has a hash of its own could not be a key
         before it has its content."""
         if self.constant or not (by_address(o) or lookup(type(o), "__hash__") is None):
             raise Unstorable(f"an object of type {_NAME(type(o))} of the program")
+        return self.beside(o)
+
+    def beside(self, o):
+        """Writes an object by itself. Whether that can be restored is to be tried."""
+        self.walk.sure = False
         self.kids.append(o)
         return len(self.kids) - 1
 
@@ -145,8 +158,7 @@ class _Writer(Pickler):
             elif not copies:
                 walk.again.add(id(o))
         if id(o) in walk.apart or id(o) in walk.seen or id(o) in walk.known:
-            self.kids.append(o)
-            return len(self.kids) - 1
+            return self.beside(o)
         if id(o) in walk.parts and not copies:
             walk.twice.add(id(o))
         if id(o) in walk.views:
@@ -235,12 +247,23 @@ class _Reader(Restricted):
         found = super().find_class(module, name)
         return _owned(found) if name == "_frombuffer" and module.startswith("numpy.") else found
 
+    def cells(self, shape, at):
+        """An array of objects that are written by themselves."""
+        made = (_modules.get("numpy") or __import__("numpy")).empty(shape, object)
+        flat = made.reshape(-1)
+        # One by one, as some may be sequences.
+        for place in range(made.size):
+            flat[place] = self.parts[at + place]
+        return made
+
     def persistent_load(self, packed):
         """A function, a dtype, an array of plain objects, an index, or a part that is written by itself."""
         if type(packed) is int:
             return self.parts[packed]
         if packed[0] == "masked":
             return unmasked(*packed[1:])
+        if packed[0] == "cells":
+            return self.cells(*packed[1:])
         if type(packed[0]) is str:
             found = self.find_class(*packed[:2])
             return found(packed[2]) if len(packed) > 2 else found
@@ -310,9 +333,7 @@ class Field(Kind):
                 walk.opaque = walk.blind = True
                 head.append((name, None))
             else:
-                if parts:
-                    walk.sure = False
-                    kids += parts
+                kids += parts
                 head.append((data, buffers, len(parts)) if parts else (data, buffers))
         return head, kids
 

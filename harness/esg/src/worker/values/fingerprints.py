@@ -1,7 +1,9 @@
 """What is known of an entity: its fingerprint, its mutable objects, its references."""
+import sys
 from array import array
 from hashlib import sha256
-from operator import is_
+from itertools import compress, count, repeat
+from operator import is_, is_not
 
 from _harness.values.funcs import Function
 from _harness.values.joint import is_held, parted
@@ -12,13 +14,14 @@ from _harness.values.trusted import is_query
 from _harness.values.walk import TooLarge, Walk
 
 
-_KEPT = 100_000         # most ordinals of an entry that are kept
+_LARGE = 512            # mutable objects, from which on others that lead to them are not walked to their ends
+_KEPT = 200_000         # most ordinals of an entry that are kept
 
 
 class Entry:
     """An entity as last seen."""
     __slots__ = ("entity", "value", "ids", "_own", "refs", "unserializable", "opaque", "codes", "loads", "notes",
-                 "unit", "walk", "sign", "blind", "_known", "_at", "trail", "inside", "apart", "held")
+                 "unit", "walk", "sign", "blind", "_known", "_at", "trail", "inside", "apart", "held", "decimals")
 
     @property
     def own(self):
@@ -93,9 +96,27 @@ def unchanged(entry, value):
     return entry.value is value and (id(type(value)) in ATOM_IDS or is_query(type(value)))
 
 
-def probe(world, entity, value, known=None, keep=False):
+def has_decimals(part):
+    """Whether a part of a stream may be that of a value with decimals, or with a class or function for them."""
+    return b"ecimal" in part
+
+
+def add_same(same, entry):
+    """Notes that an entry is as it was, for the others of its unit."""
+    if len(entry.ids) >= _LARGE and entry.unit is not None:
+        same.setdefault(entry.unit, []).append(entry.known)
+
+
+def is_part(world, entry, value, beside):
+    """Whether an entity's value is one of those objects whose content is known to be as it was."""
+    return bool(beside) and entry.value is value and any([id(value) in ids for ids in beside]) and \
+        entry.held is is_held(world, entry)
+
+
+def probe(world, entity, value, known=None, keep=False, beside=()):
     """Walks an entity's content, along the trail of its entry if there is one. Returns its current
-    entry, which is the old one if nothing changed. `keep`: keeps a trail where it is worth it."""
+    entry, which is the old one if nothing changed. `keep`: keeps a trail where it is worth it. `beside`: sets of ids of
+    objects whose content is known to be as it was, of other members of its unit."""
     e = Entry()
     e.entity, e.value, e.unit, e.sign, e.trail, e._at = entity, value, None, None, None, None
     kind = entity[0]
@@ -104,7 +125,7 @@ def probe(world, entity, value, known=None, keep=False):
         if found is not None:
             e.walk, e.own = found
             e.ids, e.refs, e.codes, e.notes, e._known, e.inside, e.apart = [], [], [], [], None, (), frozenset()
-            e.unserializable, e.opaque, e.blind, e.loads, e.held = None, False, False, None, False
+            e.unserializable, e.opaque, e.blind, e.loads, e.held, e.decimals = None, False, False, None, False, False
             return e
     inner = (id(value),) if kind == "t" else ()
     e.walk = walk = Walk(world, inner, extras=True)
@@ -115,12 +136,14 @@ def probe(world, entity, value, known=None, keep=False):
     if keep and kind == "n" and not walk.apart:
         walk.levels = []
         if known is not None and known.trail is not None and known.value is value:
-            follower = Follower(world, known)
+            follower = Follower(world, known, beside)
     try:
         roots = [module_root(value)] if kind == "m" else [value]
         walk.run(roots, follower)
         if walk.twice or walk.apart:
             walk = e.walk = parted(world, inner, walk, lambda again: again.run(roots))
+        if follower is not None and follower.cut_off and not follower.same:
+            return probe(world, entity, value, known, keep)
         if follower is not None and follower.same:
             return known if known.held is is_held(world, known) else probe(world, entity, value, None, keep)
         e.own = walk.own()
@@ -139,6 +162,7 @@ def probe(world, entity, value, known=None, keep=False):
     if e.held:
         e.unserializable = e.unserializable or "a part of the state of a package"
     e.loads = walk.loads() if walk.codes else None
+    e.decimals = walk.opaque or "decimal" in sys.modules and any([has_decimals(part) for part in walk.sink.parts])
     if kind == "t" and type(value) is Function and set(walk.order) <= set(map(id, _own(value))):
         e.sign = sign(value)
     if kind == "m":
@@ -162,11 +186,12 @@ def _places(e):
     return at
 
 
-def _outermost(common, at):
-    """Of shared parts inside objects of packages only the first counts, and none if whole objects are
-    shared: how many more are noticed depends on what else refers to them."""
+def _outermost(at, there):
+    """The common objects. Of shared parts inside objects of packages only the first counts, and none if whole objects
+    are shared: how many more are noticed depends on what else refers to them."""
+    common = at.keys() & there.keys()
     whole = [o for o in common if at[o] >= 0]
-    return whole or [max(common, key=at.__getitem__)]
+    return whole or [max(common, key=at.__getitem__)] if common else []
 
 
 def share(entries, known):
@@ -186,21 +211,34 @@ def share(entries, known):
 
 def _shared(a, b, places):
     """The digests for one pair."""
-    for e in (a, b):
-        if e.entity not in places:
-            places[e.entity] = _places(e)
-    at = places[a.entity]
-    if at.keys().isdisjoint(places[b.entity]):
-        return []
-    inside = _outermost(at.keys() & places[b.entity].keys(), at) if a.inside or b.inside else None
     ways = [(a, b), (b, a)]
     if a.entity[0] != "t" or b.entity[0] != "t":
         ways = ways[:1] if a.entity < b.entity else ways[1:]
+    within = bool(a.inside or b.inside)
+    for e in (a, b) if within else [y for _, y in ways]:
+        if e.entity not in places:
+            places[e.entity] = _places(e)
+    inside = _outermost(places[a.entity], places[b.entity]) if within else None
     out = []
     for x, y in ways:
-        at, there = places[x.entity], places[y.entity]
-        which = sorted(inside, key=at.__getitem__) if inside is not None else list(filter(there.__contains__, x.ids))
-        digest = sha256(array("q", map(at.__getitem__, which)))
-        digest.update(array("q", map(there.__getitem__, which)))
+        if inside is None:
+            found = _in_both(x, places[y.entity])
+        else:
+            at, there = places[x.entity], places[y.entity]
+            which = sorted(inside, key=at.__getitem__)
+            found = [*map(at.__getitem__, which)], [*map(there.__getitem__, which)]
+        if not found[0]:
+            return []
+        digest = sha256(array("q", found[0]))
+        digest.update(array("q", found[1]))
         out.append([x.entity, y.entity, digest.hexdigest()])
     return out
+
+
+def _in_both(x, there):
+    """The ordinals of common objects in both."""
+    found = list(map(there.get, x.ids))
+    if None not in found:
+        return range(len(found)), found
+    common = list(map(is_not, found, repeat(None)))
+    return [*compress(count(), common)], [*compress(found, common)]

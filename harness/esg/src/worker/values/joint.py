@@ -5,12 +5,8 @@ If one is large, as after a loop over its rows, what is known of it is the begin
 not walked again. Objects of packages are made from their parts, so names that are parts of others come
 first.
 """
-from array import array
-from hashlib import sha256
-
 from _harness.values.walk import TooLarge, Walk
 
-_SEVERAL = 3            # such names, from which on one walk over all of them comes first
 _LARGE = 512            # mutable objects, from which on a walk costs more than it is worth
 _ROUNDS = 8             # a part written by itself has parts of its own
 
@@ -19,7 +15,7 @@ def continued(world, members, roots):
     """The walk over all of the members. None if they need to be walked together."""
     if any([e.entity[0] != "n" for e in members]):
         return None
-    at = max(range(len(members)), key=lambda at: len(members[at].ids))
+    at = max(range(len(members)), key=lambda at: len(members[at].ids) if _begins(members[at]) else -1)
     try:
         walk = _after(world, members[at])
         if walk is None:
@@ -33,10 +29,18 @@ def continued(world, members, roots):
     return walk if walk.sure and walk.unserializable is None else None
 
 
+def _begins(entry):
+    """Whether what is known of an entry can be the beginning of a walk."""
+    known = entry.walk
+    if len(entry.ids) < _LARGE or entry.inside or known is None and entry.trail is None:
+        return False
+    return known is None or known.sure and known.unserializable is None
+
+
 def _after(world, entry):
     """A walk that has met everything that an entry's walk met."""
     known = entry.walk
-    if len(entry.ids) < _LARGE or entry.inside or known is None and entry.trail is None:
+    if not _begins(entry):
         return None
     walk = Walk(world, extras=True)
     if known is None:
@@ -44,8 +48,6 @@ def _after(world, entry):
         for level in entry.trail:
             walk.sink.extend(level.parts)
     else:
-        if not known.sure or known.unserializable is not None:
-            return None
         walk.sink.extend(known.sink.parts)
         walk.extras, walk.temps = [*known.extras], known.temps
     walk.order = [*entry.ids]
@@ -53,32 +55,6 @@ def _after(world, entry):
     for ref in entry.refs:
         walk.ref(ref)
     return walk
-
-
-def worth_whole(members):
-    """Whether one walk over all members is to say that none has changed: not where each has its own trail, or a
-    walk over one costs little."""
-    return sum([e.trail is None and len(e.ids) >= _LARGE for e in members]) >= _SEVERAL and \
-        not any([e.entity[0] != "n" or e.inside or e.apart or e.blind for e in members])
-
-
-def as_found(own, ids, refs):
-    """What a walk found: its fingerprint, the objects with ordinals, and the references."""
-    return own, sha256(array("Q", ids)).digest(), [*map(id, refs)]
-
-
-def is_whole(world, found, members):
-    """Whether a walk over all members, as they were bound, finds the same. Then each of them has what it had."""
-    names, turns, was = found
-    if [e.entity for e in members] != names or any([e.held is not is_held(world, e) for e in members]):
-        return False
-    walk, roots = Walk(world), [e.value for e in members]
-    try:
-        for part in [roots] if turns is None else [[roots[at]] for at in turns]:
-            walk.run(part)
-    except (TooLarge, MemoryError):
-        return False
-    return as_found(walk.own(), walk.ordinals(), walk.refs) == was
 
 
 def is_held(world, entry):

@@ -21,6 +21,7 @@ _MODULE = type.__dict__["__module__"].__get__
 _QUALNAME = type.__dict__["__qualname__"].__get__
 # What Python maintains itself, or the position of a class in its file.
 _SKIPPED = frozenset(("__dict__", "__weakref__", "__slotnames__", "_abc_impl", "__firstlineno__"))
+_REVERSE = "_value2member_map_"
 _PARAMS = "__type_params__" in type.__dict__
 
 
@@ -114,12 +115,16 @@ class Class(Kind):
                     continue
                 if k == "__static_attributes__" and type(v) is tuple:
                     v = tuple(sorted(v))
-                elif k == "_value2member_map_" and "_member_map_" in MAPPING(cls):
+                elif k == _REVERSE and "_member_map_" in MAPPING(cls):
                     continue
                 if k == "__del__":
                     walk.note("__del__")
                 keys.append(k)
                 values.append(v)
+            if "_member_map_" in MAPPING(cls) and not _is_derived(cls, MAPPING(cls).get(_REVERSE)):
+                # Its place among the attributes is another one where it was built again.
+                keys.append(_REVERSE)
+                values.append(MAPPING(cls)[_REVERSE])
             if SIZE(type(cls)) > SIZE(type):
                 walk.fail("class " + _NAME(cls) + ": a metaclass with state of its own")
                 for k, v in _native(cls):
@@ -190,13 +195,20 @@ class Class(Kind):
                 if k == "__abstractmethods__" or k not in ("__slots__", "__qualname__"):
                     type.__setattr__(cls, k, v)
             at += len(keys)
-            if "_member_map_" in keys:
+            if "_member_map_" in keys and _REVERSE not in keys:
                 load.later(lambda cls=cls: members(cls))
             elif derived(cls) or "__is_pydantic_dataclass__" in keys:
                 load.later(lambda cls=cls: remake(cls))
             for sub in kids[at:at + subs]:
                 _abc._abc_register(cls, sub)
             at += subs
+
+
+def _is_derived(cls, table):
+    """Whether the reverse map of an enum has its members, and at most the combinations of flags beside them."""
+    known = set(map(id, MAPPING(cls)["_member_map_"].values()))
+    return any([(_MODULE(base), _NAME(base)) == ("enum", "Flag") for base in MRO(cls)]) or type(table) is not dict or \
+        len(table) == len({id(o): None for o in table.values()}) and known.issuperset(map(id, table.values()))
 
 
 def members(cls):
@@ -207,7 +219,7 @@ def members(cls):
             table.setdefault(object.__getattribute__(member, "__dict__").get("_value_"), member)
         except TypeError:
             pass
-    type.__setattr__(cls, "_value2member_map_", table)
+    type.__setattr__(cls, _REVERSE, table)
 
 _SILENT = classmethod(lambda cls, **_: None)
 

@@ -11,7 +11,6 @@ MANY = 16                       # a level of at least this many objects is writt
 CHUNK = 1024                    # objects in one piece of the stream
 LIMIT = 1 << 30                 # bytes of one stream
 MET = 255                       # in place of the number of a kind: an object that was met before
-UNFOLLOWED = ()                 # in place of what is recorded of a level, for a trail
 _MOST = 100                     # kinds of objects on a level
 _ATOM = bytes([1]) + bytes(255)
 _PICK = [bytes(at) + b"\1" + bytes(255 - at) for at in range(_MOST + 1)]
@@ -61,6 +60,15 @@ def types_compare_plainly():
     return True
 
 
+class Met:
+    """A level with objects that were met before: `codes` has `MET` for them, `picks` has 1 for each object whose
+    identity counts, and `ids` their addresses."""
+    __slots__ = ("codes", "atoms", "picks", "ids")
+
+    def __init__(self, codes, atoms, picks, ids):
+        self.codes, self.atoms, self.picks, self.ids = codes, atoms, picks, ids
+
+
 def put_atoms(walk, atoms):
     """Writes atoms: in pieces if there are many, because a piece is in memory twice. Returns the
     start of the pieces in the stream, and the end of the last one."""
@@ -85,8 +93,8 @@ def picked(codes, at):
 def put_level(walk, flat, groups, width=0):
     """Writes a level, and sorts its new objects into groups. Returns None, without effect, if some
     need individual inspection. `width`: of the rows that the level consists of. Returns how containers
-    are distinguished from atoms, the atoms, None, and the position of their pieces; `UNFOLLOWED` if some
-    objects were met before."""
+    are distinguished from atoms, the atoms, None, and the position of their pieces; a `Met` if some objects were
+    met before."""
     plain = walk.types_compare_plainly()
 
     def types(objs):
@@ -206,6 +214,7 @@ def _put_met(walk, flat, codes, kinds, picks, ids, groups):
     walk.put(codes)
     walk.put(list(compress(at, met)))
     walk.put(tuple([kinds[number - 1].mark(walk) for number in order]))
-    put_atoms(walk, list(compress(flat, picked(codes, 0))))
+    atoms = list(compress(flat, picked(codes, 0)))
+    put_atoms(walk, atoms)
     groups.update((kinds[number - 1], list(compress(flat, picked(codes, now)))) for now, number in enumerate(order, 1))
-    return UNFOLLOWED
+    return Met(codes, atoms, bytes(picks), ids)

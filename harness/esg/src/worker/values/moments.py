@@ -35,11 +35,12 @@ class Moment(Kind):
     def __init__(self, cls):
         self.tag, self.cls = "dt" + _NAME(cls), cls
         held = MAPPING(cls)
-        # Protocol 4 distinguishes the two times of an hour that repeats.
-        self.reduce = held.get("__reduce_ex__") or (lambda o, _, reduce=held["__reduce__"]: reduce(o))
+        # Protocol 4 distinguishes the two times of an hour that repeats. A date and a duration have none.
+        self.reduce = (held["__reduce_ex__"], 4) if "__reduce_ex__" in held else (held["__reduce__"],)
 
     def split(self, walk, objs):
-        head = list(map(_second, map(self.reduce, objs, repeat(4))))
+        reduce, *protocol = self.reduce
+        head = list(map(_second, map(reduce, objs, *map(repeat, protocol))))
         lengths = set(map(len, head))
         if 2 not in lengths:
             return head, []

@@ -4,8 +4,9 @@ import io
 import sys
 from _pickle import Pickler
 
-from _harness.values.shapes import ATOMS as _ATOMS, MAPPING
+from _harness.values.shapes import ATOM_IDS as _ATOM_IDS, ATOMS as _ATOMS, MAPPING
 
+_DEPTH = 6              # levels of containers
 _modules = sys.modules
 
 
@@ -41,6 +42,24 @@ def reductions(cls, reduce):
     return {**copyreg.dispatch_table, **_reductions}
 
 
+def is_plain(o):
+    """Whether a dict or a list holds nothing but dicts with plain keys, lists and plain values, to some depth."""
+    open_ = [o]
+    for _ in range(_DEPTH):
+        held = []
+        for one in open_:
+            if type(one) is dict and _ATOM_IDS.issuperset(map(id, map(type, one))):
+                held += one.values()
+            elif type(one) is list:
+                held += one
+            else:
+                return False
+        if _ATOM_IDS.issuperset(map(id, map(type, held))):
+            return True
+        open_ = [one for one in held if id(type(one)) not in _ATOM_IDS]
+    return False
+
+
 def planted(o):
     """What makes a tree of points again: in what it says of itself there are addresses."""
     return type(o), (o.data, o.leafsize, True, False, True, o.boxsize)
@@ -55,17 +74,20 @@ def laid_out(o):
     return held["__reduce_ex__"](whole, 5)
 
 
-def packed(o):
-    """An array of plain objects, such as a column of strings, without a call for each. None for any
-    other."""
+def packed(o, kids):
+    """An array of objects, without a call for each: of plain ones, such as a column of strings, as they are. Others
+    are added to `kids`, unless that is None. None for any other array."""
     held = MAPPING(type(o))
     of = held["dtype"].__get__(o)
     if not of.hasobject or of.names is not None:
         return None
     cells = held["tolist"](held["ravel"](o))
-    if not _ATOMS.issuperset(map(type, cells)):
+    if _ATOMS.issuperset(map(type, cells)):
+        return held["shape"].__get__(o), plain(cells)
+    if kids is None:
         return None
-    return held["shape"].__get__(o), plain(cells)
+    kids += cells
+    return "cells", held["shape"].__get__(o), len(kids) - len(cells)
 
 
 def masked(o):

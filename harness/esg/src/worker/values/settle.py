@@ -11,8 +11,8 @@ from _harness.values import plain
 from _harness.values.groups import by_sharing, join_circles
 from _harness.values.bynames import module_dict
 from _harness.values.owners import Owners
-from _harness.values.joint import as_found, continued, in_turn, is_whole, worth_whole
-from _harness.values.fingerprints import Entry, module_root, probe, share, unchanged
+from _harness.values.joint import continued, in_turn
+from _harness.values.fingerprints import Entry, add_same, is_part, module_root, probe, share, unchanged
 from _harness.values.shapes import MRO
 from _harness.values.walk import TooLarge, Walk, World
 
@@ -44,12 +44,12 @@ def undisturbed(work):
 
 class Unit:
     """Entities in one blob."""
-    # `pairs`: what pairs of members share, so that a new member costs only its own pairs. `whole`: how its
-    # members were walked together, if one such walk costs less than one of each.
-    __slots__ = ("key", "members", "refs", "live", "pairs", "whole")
+    # `pairs`: what pairs of members share, so that a new member costs only its own pairs. `inner`: whether classes or
+    # functions are in the blob, to which the others refer.
+    __slots__ = ("key", "members", "refs", "live", "pairs", "inner")
 
     def __init__(self):
-        self.pairs, self.whole = {}, None
+        self.pairs, self.inner = {}, False
 
 
 def _still(unit, members):
@@ -113,7 +113,7 @@ class Standing:
     def look(self, start, discover=True, memo=True, rebound=()):
         """Probes entities and everything that belongs to them. Returns fresh entries, affected
         units, and all entities seen. `rebound`: names of which the former values were not used."""
-        todo, done, fresh, drawn, standing = list(start), {}, {}, set(), {}
+        todo, done, fresh, drawn, same = list(start), {}, {}, set(), {}
         while todo:
             e = todo.pop()
             if e in done or e[1] != ":":
@@ -125,18 +125,20 @@ class Standing:
                 done[e] = None
                 todo += self.left(known)
                 continue
-            if memo and known is not None and (unchanged(known, value) or self.stands(known, value, standing)):
+            beside = same.get(known.unit, ()) if memo and known is not None else ()
+            if memo and known is not None and (unchanged(known, value) or is_part(self.world, known, value, beside)):
                 new = known
             else:
                 seen = self.seen.pop(e, None)
                 if seen is not None and seen[0] is value and e[0] != "m":
                     new = seen[1]
                 else:
-                    new = probe(self.world, e, value, known if memo else None, keep=self.blobs)
+                    new = probe(self.world, e, value, known if memo else None, self.blobs, beside)
                 if not discover:
                     self.seen[e] = (value, new)
                 if known is not None and memo and known.same(new):
                     known.trail, new = new.trail, known
+                    add_same(same, known)
                 else:
                     fresh[e] = new
                     todo += self.left(known)
@@ -148,16 +150,6 @@ class Standing:
                 if discover or issubclass(type(r), _Module) or id(r) in self.world.tokens:
                     todo.append(self.entity(r))
         return fresh, drawn, done
-
-    def stands(self, entry, value, known):
-        """Whether an entity is what it was, if one walk over all of its unit can say so. `known`: what such walks
-        have said of units."""
-        unit = entry.unit
-        if unit is None or unit.whole is None or entry.value is not value:
-            return False
-        if unit not in known:
-            known[unit] = is_whole(self.world, unit.whole, [*unit.members.values()])
-        return known[unit]
 
     def left(self, known):
         """What an entity referred to before. A step may have changed a class and then dropped it.
@@ -264,8 +256,9 @@ class Standing:
         for group in self.ordered(groups, find):
             members = [self.entries[e] for e in group if e in self.entries]
             old = members[0].unit if members else None
-            # Without the others of its unit a member is what it was.
-            if not members or (old is not None and old.live and all([e.unit is old and e.entity[0] == "n" for e in members])
+            # Without the others of its unit a member is what it was, unless its class was one of them.
+            if not members or (old is not None and old.live and not old.inner
+                               and all([e.unit is old and e.entity[0] == "n" for e in members])
                                and not any([e in fresh for e in group])):
                 continue
             out.units.append(self.unit(members))
@@ -325,6 +318,7 @@ class Standing:
         reasons = [e.unserializable for e in members if e.unserializable is not None]
         reason, blob, joint = (reasons or [None])[0], None, members[0].walk
         inner = [i for i, e in enumerate(members) if e.entity[0] == "t"]
+        unit.inner = bool(inner)
         # A sweep asks what the members are, and nothing of what they are together.
         if self.blobs and (len(members) > 1 or joint is None):
             roots = [self.root(e) for e in members]
@@ -336,8 +330,6 @@ class Standing:
                 except (TooLarge, MemoryError) as why:
                     reason = reason or str(why) or "too large"
             reason = reason or joint.unserializable
-            if reason is None and worth_whole(members):
-                unit.whole = [*unit.members], joint.turns, as_found(joint.own(), joint.ordinals(), joint.refs)
         refs = [self.entity(r) for r in joint.refs] if joint is not None else []
         size = joint.size() if reason is not None and joint is not None else None
         if reason is None and self.blobs:

@@ -2,8 +2,8 @@
 
 Between two walks most of a value stays the same. A level is written as before if its atoms are the same
 objects and its containers have the same addresses, types and number of parts. If some atoms differ,
-only their pieces are written again. From the first level with another shape on, the walk continues
-without the trail.
+only their pieces are written again, unless the level has objects that were met before. From the first level with
+another shape on, the walk continues without the trail.
 
 The trail keeps atoms, dates and decimals, addresses and the stream. It keeps no container, so objects
 that a program drops are freed at once. An atom that is held cannot share its address with another one. A
@@ -12,26 +12,27 @@ container can, and then counts as the former one: its content is the same.
 A trail takes eight bytes for each atom and each container, and the size of the stream. Atoms that a step replaces live
 until the step has been described.
 """
+from collections import defaultdict
 from itertools import chain, compress, repeat
 from operator import countOf, is_, is_not
 
 from _harness.values.klass import MEMBER
 from _harness.values.layouts import Instance
-from _harness.values.levels import CHUNK, UNFOLLOWED, picked, put_atoms
+from _harness.values.levels import CHUNK, MET, Met, picked, put_atoms
 from _harness.values.shapes import ATOM_IDS, KINDS
 
 _FEW = 512              # values with fewer objects keep no trail
 _LONG = 64              # most bytes of the stream for each object
 _MOST = 1 << 26         # most bytes of the stream
 _SLOW = 64              # most objects of a level that was inspected one by one
-_PLAIN = frozenset(map(id, (KINDS[list], KINDS[tuple], KINDS[dict], KINDS[set], KINDS[frozenset])))
+_PLAIN = frozenset(map(id, (KINDS[list], KINDS[tuple], KINDS[dict], KINDS[defaultdict], KINDS[set], KINDS[frozenset])))
 _DICT = KINDS[dict]
 
 
 class Level:
     """One level. `cut`: how containers are distinguished from atoms. None: there are none; a number
     and a step: one column of them; bytes: for each object 0, or the number of its group."""
-    __slots__ = ("n", "cut", "atoms", "marks", "starts", "parts", "groups", "heads", "ids", "width")
+    __slots__ = ("n", "cut", "atoms", "marks", "starts", "parts", "groups", "heads", "ids", "width", "named", "met")
 
 
 class Group:
@@ -62,10 +63,10 @@ def kept(walk):
 
 def _level(walk, begin, end, flat, summary, groups, width):
     """One level as recorded by the walk, or None if it cannot be followed."""
-    if summary is UNFOLLOWED:
-        return None
     level = Level()
-    level.n, level.width, level.groups = len(flat), width, []
+    level.n, level.width, level.groups, level.named, level.met = len(flat), width, [], False, None
+    if type(summary) is Met:
+        level.met, summary = (summary.picks, summary.ids), (bytes(summary.codes), summary.atoms, None, ())
     level.cut, level.atoms, level.marks, level.starts = summary
     level.heads = [at - begin for *_, at in groups] + [end - begin]
     for kind, objs, head, kids, _ in groups:
@@ -84,16 +85,38 @@ def _level(walk, begin, end, flat, summary, groups, width):
         numbers = {group.mark: at for at, group in enumerate(level.groups, 1)}
         if level.n > _SLOW or len(numbers) < len(level.groups):
             return None
-        level.cut = bytes([numbers.get(mark, 255) if type(mark) is tuple else 0 for mark in level.marks])
-        if 255 in level.cut:
+        level.named = any([_is_name(mark) for mark in level.marks])
+        numbers.update([(mark, MET) for mark in level.marks if type(mark) is tuple and mark[0] == "b"])
+        codes = [0 if type(mark) is not tuple or _is_name(mark) else numbers.get(mark) for mark in level.marks]
+        if None in codes:
             return None
-        level.atoms = [mark for mark in level.marks if type(mark) is not tuple]
+        level.cut = bytes(codes)
+        level.atoms = list(compress(flat, picked(level.cut, 0)))
+        if MET in codes:
+            mutable = {at for at, group in enumerate(level.groups, 1) if group.kind.mutable} | {MET}
+            picks = bytes([at in mutable for at in codes])
+            level.met = picks, list(map(id, compress(flat, picks)))
     elif level.atoms is flat:
         # It may be a list of the program.
         level.atoms = flat[:]
     level.starts = [at - begin for at in level.starts]
     level.parts = walk.sink.parts[begin:end]
     return level
+
+
+def _is_name(mark):
+    """Whether a mark stands for a class or a function that is known by its name or its reference."""
+    return type(mark) is tuple and mark[0] in ("g", "r")
+
+
+def _same_names(walk, level, flat):
+    """Whether the names and references of a level are what they were, in their order among the marks of containers."""
+    for o, mark, code in zip(flat, level.marks, level.cut):
+        if code and code != MET:
+            level.groups[code - 1].kind.mark(walk)
+        elif _is_name(mark) and walk.pick(o, type(o)) != mark:
+            return False
+    return True
 
 
 def _types(objs):
@@ -133,8 +156,9 @@ def _plain_head(kind, head):
 class Follower:
     """Follows the trail of an earlier walk over the same value, as long as it matches."""
 
-    def __init__(self, world, entry):
+    def __init__(self, world, entry, beside=()):
         self.entry, self.levels, self.depth, self.met, self.same = entry, entry.trail, 0, 0, True
+        self.beside, self.cut_off = beside, False
         if not entry.known.isdisjoint(world.spaces()):
             self.levels = ()
 
@@ -165,9 +189,17 @@ class Follower:
         for group, objs in zip(level.groups, sorted_out):
             if not _alike(walk, group, objs) or not _follows(walk, group, objs):
                 return None
-        if level.ids and _ids(level, flat, sorted_out) != level.ids:
+        if level.met is not None:
+            if other or list(map(id, compress(flat, level.met[0]))) != level.met[1]:
+                return None
+        elif level.ids and _ids(level, flat, sorted_out) != level.ids:
             return None
+        if self.same and not other and self._leads_beside(level):
+            self.cut_off = True
+            return [], 0, 0
         # As in a walk, the marks of a level come before what its objects refer to.
+        if level.named and (other or not _same_names(walk, level, flat)):
+            return None
         if any([group.kind.mark(walk) != group.mark for group in level.groups]):
             return None
         found, heads = [], []
@@ -184,6 +216,9 @@ class Follower:
             heads.append(None if same else head)
         if len(flat) == level.n and not other and not any(map(is_not, heads, repeat(None))):
             walk.sink.extend(level.parts)
+            walk.repeats = walk.repeats or level.met is not None
+        elif level.met is not None:
+            return None
         else:
             self.same = False
             level = _rewritten(walk, level, atoms, other, heads, found, sorted_out)
@@ -192,6 +227,11 @@ class Follower:
         self.met += len(level.ids)
         number = sum([group.n for group in level.groups])
         return found[0] if len(found) == 1 else list(chain.from_iterable(found)), level.width, number
+
+    def _leads_beside(self, level):
+        """Whether everything that follows from a level is a part of another member, and as it was."""
+        return bool(level.ids) and all([group.kind.mutable for group in level.groups]) and \
+            any([ids.issuperset(level.ids) for ids in self.beside])
 
     def leave(self, walk):
         """The walk continues without the trail, with what the earlier levels contain marked as met."""
@@ -202,7 +242,8 @@ class Follower:
     def arrive(self, walk):
         """The walk is complete: it met the same objects as the earlier one. The members of two enums may have
         changed places."""
-        self.same = self.same and len(walk.refs) == len(self.entry.refs) and all(map(is_, walk.refs, self.entry.refs))
+        self.same = self.same and (self.cut_off or len(walk.refs) == len(self.entry.refs)) and \
+            all(map(is_, walk.refs, self.entry.refs))
         walk.order, walk.known = self.entry.ids, self.entry.known
 
 
@@ -263,6 +304,7 @@ def _rewritten(walk, old, atoms, other, heads, found, sorted_out):
     sink, level = walk.sink, Level()
     begin = len(sink.parts)
     level.cut, level.ids, level.marks, level.atoms = old.cut, old.ids, old.marks, old.atoms
+    level.named, level.met = old.named, None
     level.n = old.n if old.cut is not None else len(atoms)
     if other or level.n != old.n:
         level.atoms = atoms[:]

@@ -115,14 +115,16 @@ def is_frame(cls):
 class Sort:
     """How the pickler treats the objects of a class."""
 
-    __slots__ = ("cls", "package", "program", "ufunc", "constant", "held", "frame", "dtype", "aside", "reduced", "copies",
-                 "mapping", "masked")
+    __slots__ = ("cls", "package", "program", "mutable", "ufunc", "constant", "held", "frame", "dtype", "aside", "reduced",
+                 "copies", "mapping", "masked")
 
     def __init__(self, walk, cls):
         # It stays alive, or another class could get its address.
         self.cls, self.package = cls, _is_package(walk, cls)
         if not self.package:
             self.program = walk.world.names.program(_MODULE(cls))
+            kind = walk.settled(cls) or walk.world.kind(cls)
+            self.mutable = kind.mutable and kind.unserializable is None
             return
         self.held, self.frame = may_be_held(cls), is_frame(cls)
         self.ufunc, self.constant, self.copies = is_ufunc(cls), is_constant(cls), copies_on_write(cls)

@@ -5,14 +5,11 @@ no longer differ from their baseline) and `Settled.notes` (untracked things seen
 are bytes here. The order of a unit's members and refs is part of it and is passed to `load`.
 """
 import importlib
-from itertools import compress
-
 from _harness.values.bynames import module_dict
 from _harness.values.graft import graft
 from _harness.values.pickles import Load, Unloadable
-from _harness.values.joint import as_found, worth_whole
 from _harness.values.plain import others
-from _harness.values.fingerprints import Entry, probe
+from _harness.values.fingerprints import Entry, add_same, has_decimals, is_part, probe
 from _harness.values.shapes import ATOM_IDS
 from _harness.values.settle import MISSING, MODULE_NAMES, Settled, Standing, Unit, undisturbed
 
@@ -44,6 +41,8 @@ class Graph(Standing):
         if not entities:
             return []
         _, _, done = self.look(entities, discover=False)
+        if any([e is not None and e.decimals for e in done.values()]):
+            self.modules_met.add("decimal")
         found, seen, todo = {}, set(), [e for e in done.values() if e is not None]
         while todo:
             e = todo.pop()
@@ -156,6 +155,7 @@ class Graph(Standing):
 
     def enter(self, unit, e, x):
         self.forget_entry(e)
+        unit.inner = unit.inner or x.unit is not None and x.unit.inner
         x.unit, unit.live = unit, True
         unit.members[e] = x
         self.entries[e] = x
@@ -191,6 +191,7 @@ class Graph(Standing):
                 value = dict(zip(value[::2], value[1::2]))
             values[e] = value
         unit = self.unit_of(item["key"])
+        unit.inner = any([e[0] == "t" for e in entities])
         for e in entities:
             if e in take:
                 self.install(e, values[e])
@@ -200,12 +201,10 @@ class Graph(Standing):
             if len(entities) == 1:
                 x = self.known(e, values[e], load)
             else:
-                x = probe(self.world, e, values[e])
+                x = probe(self.world, e, values[e], keep=True)
                 x.walk = None
+            x.decimals = has_decimals(item["blob"])
             self.enter(unit, e, x)
-        if len(take) == len(entities) > 1:
-            if worth_whole(list(unit.members.values())):
-                unit.whole = entities, load.turns, as_found(load.own(), map(id, load.nodes), refs)
 
     @undisturbed
     def graft(self, seq, items, onto):
@@ -262,19 +261,22 @@ class Graph(Standing):
     @undisturbed
     def sweep(self):
         """Describes everything live from scratch, without blobs and caches. Only what is found as its trail says, or
-        as a walk over all of its unit does, is not written again."""
+        is a part of that, is not written again."""
         twin = Graph(self.namespace, self.modules, self.limits)
         twin.seq, twin.blobs, twin.world.held = "sweep", False, self.world.held
         twin.objects, twin.world.tokens = dict(self.objects), dict(self.world.tokens)
         names = ["n:" + n for n in dict.keys(self.namespace) if type(n) is str and n not in MODULE_NAMES]
         start = names + list(self.objects) + [e for e in self.entries if e[0] == "m"]
-        standing = {}
-        for e, known in self.entries.items():
-            if self.stands(known, self.value(e), standing) or known.trail is not None and self.value(e) is known.value and \
-                    probe(self.world, e, known.value, known, keep=True) is known:
-                twin.seen[e] = known.value, known.alone()
-        for unit in compress(standing, standing.values()):
-            twin.pairs.update(unit.pairs)
+        same = {}
+        for e, known in sorted(self.entries.items(), key=lambda item: -len(item[1].ids)):
+            value, beside = self.value(e), same.get(known.unit, ())
+            if is_part(self.world, known, value, beside) or known.trail is not None and value is known.value and \
+                    probe(self.world, e, value, known, True, beside) is known:
+                twin.seen[e] = value, known.alone()
+                add_same(same, known)
+        for unit in same:
+            if unit.members.keys() <= twin.seen.keys():
+                twin.pairs.update(unit.pairs)
         fresh, drawn, _ = twin.look(start, memo=False)
         out = Settled()
         twin.regroup(out, fresh, drawn, set())
