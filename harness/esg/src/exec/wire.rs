@@ -319,6 +319,8 @@ pub struct Ran {
     pub units: Vec<(Unit, Option<Blob>)>,
     /// After a failure: the entities that are no longer reliable.
     pub dirty: BTreeSet<Entity>,
+    /// The steps whose text it looked at, by their ids: to show a traceback, or a function.
+    pub shown: BTreeSet<Arc<str>>,
     /// Its untracked operations.
     pub untracked: Vec<Untracked>,
     /// Its clock and entropy readings, in order.
@@ -346,6 +348,7 @@ impl Ran {
             order: Vec::new(),
             units: Vec::new(),
             dirty: BTreeSet::new(),
+            shown: BTreeSet::new(),
             untracked: Vec::new(),
             readings: Vec::new(),
             clock: false,

@@ -247,12 +247,17 @@ impl Engine {
             event = match advance(pass, event) {
                 Action::Look(at) => self.look(pass, &mut walk, at),
                 Action::Spare => {
+                    self.live.disorder();
                     if let Some(failed) = pass.chosen.get(&pass.step().id) {
                         walk.state.apply(failed);
                     }
                     Event::Past { failed: false }
                 }
-                Action::Keep => Event::Past { failed: keep(pass, &mut walk) },
+                Action::Keep => {
+                    // The names may be there in the order of a program before an edit.
+                    self.live.disorder();
+                    Event::Past { failed: keep(pass, &mut walk) }
+                }
                 Action::Run => self.attempt(pass, &mut walk)?,
                 Action::Restore => {
                     // Files and the process are as a full run leaves them, whichever step ran last.

@@ -99,6 +99,11 @@ impl Live {
         self.disordered
     }
 
+    /// From here on they may.
+    pub(crate) fn disorder(&mut self) {
+        self.disordered = true;
+    }
+
     /// Whether the namespace has the entity.
     pub(crate) fn has(&self, entity: &Entity) -> bool {
         self.at.contains_key(entity)

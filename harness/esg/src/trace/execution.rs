@@ -62,6 +62,9 @@ pub struct Trace {
     /// The names at the end of the namespace, in order, if it bound several.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) order: Vec<Entity>,
+    /// The steps whose text it looked at.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(crate) shown: BTreeSet<Arc<str>>,
     /// The untracked operations it performed.
     pub untracked: Vec<Untracked>,
     /// Whether an earlier step in the same worker performed an untracked operation. Only of
@@ -159,7 +162,7 @@ impl Execution {
         !self.trace.untracked.is_empty()
     }
 
-    /// Whether it failed or printed something at a line of the step.
+    /// Whether it failed or printed something at a line of the step, or looked at its text.
     pub(crate) fn shows_lines_of(&self, step: &str) -> bool {
         let failed = match &self.ending {
             Ending::Raised { frames, .. } => frames.iter().any(|frame| *frame.step == *step),
@@ -167,7 +170,9 @@ impl Execution {
         };
         let file = format!("<step:{step}>");
         let outputs = [&self.stdout, &self.stderr];
-        failed || outputs.iter().any(|one| String::from_utf8_lossy(&one.bytes).contains(&file))
+        failed
+            || self.trace.shown.contains(step)
+            || outputs.iter().any(|one| String::from_utf8_lossy(&one.bytes).contains(&file))
     }
 
     /// What came before the step after it.

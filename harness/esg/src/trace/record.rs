@@ -79,6 +79,7 @@ impl Recorder<'_> {
             let mark = trace.mark().unwrap_or(joint.fingerprint);
             trace.units = made.into_iter().map(|made| Arc::new(self.marked(made, mark))).collect();
         }
+        trace.shown = std::mem::take(&mut ran.shown);
         trace.untracked = std::mem::take(&mut ran.untracked);
         trace.readings = std::mem::take(&mut ran.readings);
         trace.clock = ran.clock;

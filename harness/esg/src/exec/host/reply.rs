@@ -1,5 +1,6 @@
 //! Parses the worker's replies. Nothing in them is trusted to be well formed.
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -188,6 +189,8 @@ pub(in crate::exec) struct RunReply {
     #[serde(default)]
     dirty: BTreeSet<Entity>,
     #[serde(default)]
+    shown: BTreeSet<Arc<str>>,
+    #[serde(default)]
     untracked: Vec<Untracked>,
     #[serde(default)]
     readings: Vec<Json>,
@@ -265,6 +268,7 @@ impl RunReply {
             order: self.order,
             units,
             dirty: self.dirty,
+            shown: self.shown,
             untracked: self.untracked,
             readings: self.readings,
             clock: self.clock,

@@ -89,6 +89,7 @@ impl Engine {
             stdout: then.stdout.clone(),
             stderr: then.stderr.clone(),
             order: then.trace.order.clone(),
+            shown: then.trace.shown.clone(),
             wall: then.wall,
             ..ran
         };

@@ -7,8 +7,9 @@ from time import perf_counter_ns
 
 from _harness.loop.endings import OK, ends_well, file_of, raised
 from _harness.loop.scalar import LOAD, bind, done, foresee, read_and_bound
+from _harness.values.settle import MODULE_NAMES
 from _harness.values.shapes import ATOM_IDS
-from _harness.loop.texts import deferred, remember
+from _harness.loop.texts import Text, deferred, remember
 from _harness.loop.wire import parse
 from _harness.world.settings import RECURSION, Recursion
 
@@ -104,6 +105,7 @@ class Steps:
             self._streams.take("stdout")
             self._streams.take("stderr")
         self._lifeline.hold()
+        Text.shown.clear()
         return (None, None) if bind else self._compile(request["step"], request["source"])
 
     def _watch(self, request, code):
@@ -165,6 +167,8 @@ class Steps:
             reply["untracked"] = reply.get("untracked", []) + untracked
         if "untracked" in reply:
             self._has_background_code = True
+        if Text.shown:
+            reply["shown"] = sorted(Text.shown)
         reply["micros"] = {"run": took // 1000}
         return reply, parts, keys
 
@@ -252,6 +256,8 @@ class Steps:
         read.update(world.modules, world.reads)
         if reads.everything:
             read.add("*")
+            # It may have changed whatever it found.
+            touched.update(["n:" + name for name in names if type(name) is str and name not in MODULE_NAMES])
         if world.held is not None:
             objects, used = world.held
             held = graph.hold(objects) if objects or graph.world.held else _NONE

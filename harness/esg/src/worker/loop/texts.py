@@ -6,11 +6,23 @@ from gc import get_objects
 from linecache import cache
 from types import CodeType, FunctionType
 
-from _harness.loop.endings import file_of
+from _harness.loop.endings import file_of, step_of
 from _harness.world.files import SOURCES
 
 _mapping, _QUALNAME = type.__dict__["__dict__"].__get__, type.__dict__["__qualname__"].__get__
 _DEFERRED = __future__.annotations.compiler_flag
+
+
+class Text(tuple):
+    """What `linecache` keeps of a step. Notes whose lines are looked up, by `inspect.getsource` or for a traceback."""
+
+    __slots__ = ()
+    shown: set[str] = set()
+
+    def __getitem__(self, at):
+        if at == 2:
+            Text.shown.add(step_of(tuple.__getitem__(self, 3)))
+        return tuple.__getitem__(self, at)
 
 
 def remember(step, source):
@@ -19,7 +31,7 @@ def remember(step, source):
     file = file_of(step)
     SOURCES.add(file)
     # Without a time stamp it stays cached, although there is no such file.
-    cache[file] = (len(source), None, source.splitlines(True), file)
+    cache[file] = Text((len(source), None, source.splitlines(True), file))
     return file
 
 
@@ -42,7 +54,7 @@ class Moved:
     def to(self, step, source):
         """The step has this text now. Its code is the same."""
         file = file_of(step)
-        shown = "".join(cache[file][2]) if file in cache else ""
+        shown = "".join(tuple.__getitem__(cache[file], 2)) if file in cache else ""
         before, after = ([*_codes(file, text), *_codes(file, text, _DEFERRED)] for text in (shown, source))
         if len(before) != len(after) or not all(map(_same, before, after)):
             return

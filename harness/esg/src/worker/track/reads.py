@@ -258,7 +258,7 @@ def _file_of_class(frame):
         if type(function) is FunctionType and function.__code__.co_filename.startswith(_STEP):
             return function.__code__.co_filename
     defines = _pattern(rf"\s*class\s+{escape(_NAME(cls))}\b").match
-    files = [file for file in cache if file.startswith(_STEP) and any(map(defines, cache[file][2]))]
+    files = [file for file in cache if file.startswith(_STEP) and any(map(defines, tuple.__getitem__(cache[file], 2)))]
     return files[-1] if files else None
 
 

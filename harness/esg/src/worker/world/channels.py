@@ -168,7 +168,8 @@ class Channels:
             for rel in listed:
                 self.files.children(rel)
         file_reads, file_writes = self.files.end()
-        process_reads, process_writes = self.process.end(tops, traits.names)
+        with_decimals = tops | {"decimal"} if "decimal" in packages else tops
+        process_reads, process_writes = self.process.end(with_decimals, traits.names)
         world.held = self.process.ambient.held
         watch = self.watch
         if own is not None:
@@ -191,6 +192,7 @@ class Channels:
             watch.report(f"writes {full}", line)
         for what in self.events.failures:
             watch.report(what)
+        reads.everything = reads.everything or watch.sees_all()
         world.modules = {f"m:{name}" for name in touched}
         looked = self._submodules(touched.union(packages), traits)
         world.reads = [*file_reads, *process_reads, *looked]

@@ -484,7 +484,9 @@ TABLE = [
     Ambient(CAPTURED, "logging", _read_captured, _restore_captured, (), ("captureWarnings",)),
     Ambient("tempfile.tempdir", "tempfile", _read_temporary, _restore_temporary, (), ("tempdir",),
             observe=_observe_temporary),
-    Ambient("decimal", "decimal", _read_decimal, _restore_decimal),
+    # Values with decimals count as a use of the module.
+    Ambient("decimal", "decimal", _read_decimal, _restore_decimal, ("decimal", "statistics", "sqlite3"),
+            ("Decimal", "getcontext", "setcontext", "localcontext")),
     Ambient("mpmath", "mpmath", options.read_precision, options.restore_precision),
     Ambient("locale", "locale", _read_locale, _restore_locale),
     _Limit(RECURSION, "sys", _read_recursion, _restore_recursion, (), ("setrecursionlimit", "getrecursionlimit")),

@@ -138,6 +138,8 @@ DIRECT = {
     "socket.gethostname": "socket.gethostname",
     "ctypes.dlopen": "ctypes",
 }
+# What may find objects by other ways than their names.
+_SEE_ALL = frozenset("__subclasses__ f_globals f_locals gc.get_objects gc.get_referrers".split())
 _MAX_REPORTS = 32
 
 
@@ -168,6 +170,10 @@ class Watch:
         self._seen = set()
         if self.external:
             self.external = {}
+
+    def sees_all(self):
+        """Whether the step may have found objects by other ways than their names."""
+        return not _SEE_ALL.isdisjoint([found["what"] for found in self.found])
 
     def report(self, what, line=None):
         """Records a construct, once per step and line."""
