@@ -246,6 +246,7 @@ impl Engine {
         loop {
             event = match advance(pass, event) {
                 Action::Look(at) => self.look(pass, &mut walk, at),
+                // Of a step that does not run, the names may be there in the order of a program before an edit.
                 Action::Spare => {
                     self.live.disorder();
                     if let Some(failed) = pass.chosen.get(&pass.step().id) {
@@ -254,7 +255,6 @@ impl Engine {
                     Event::Past { failed: false }
                 }
                 Action::Keep => {
-                    // The names may be there in the order of a program before an edit.
                     self.live.disorder();
                     Event::Past { failed: keep(pass, &mut walk) }
                 }

@@ -9,9 +9,9 @@ use crate::trace::Execution;
 /// What must be live before `step` runs on `state`: what its source may read, what it read when it
 /// last ran, and what the code it calls may read in turn.
 ///
-/// With `all`, everything, and [`Entity::Everything`] itself, which stands for the order of names. An unserializable value is needed only if the step surely reads it:
-/// making it again for a branch that is not taken is wasteful. If the step reads it after all, its
-/// run is discarded and repeated.
+/// With `all`, everything, and [`Entity::Everything`] itself, which stands for the order of names. An
+/// unserializable value is needed only if the step surely reads it: making it again for a branch that is
+/// not taken is wasteful. If the step reads it after all, its run is discarded and repeated.
 pub(crate) fn need<'a>(
     step: &Planned,
     state: &State,

@@ -521,6 +521,15 @@ lr = LogisticRegression()
             self.assertIs(held[name], session.ns[name])
         self.assertIsNone(session.unserializable("rand"))
 
+    def test_a_large_container_that_a_name_shares_is_one_object(self):
+        session, held = self.stored("from sklearn.feature_extraction.text import CountVectorizer\n"
+                                    "v = CountVectorizer().fit([' '.join('word%d' % i for i in range(100))])\n"
+                                    "words = v.vocabulary_")
+        self.assertIsNone(session.unserializable("v"))
+        self.assertEqual(len(held["words"]), 100)
+        self.assertIs(held["words"], held["v"].vocabulary_)
+        self.assertLessEqual({"n:v", "n:words"}, session.run("words['more'] = 100").mutated)
+
     def test_a_part_that_a_name_shares_is_one_unit(self):
         session = Session()
         session.run("from sklearn.pipeline import Pipeline\nfrom sklearn.linear_model import LinearRegression\n"

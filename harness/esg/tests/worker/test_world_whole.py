@@ -110,6 +110,18 @@ class TestWhole(unittest.TestCase):
             first, second = (w.ask("value", name="z", limit=200)["json"] for w in (worker, other))
             self.assertEqual(first, second)
 
+    def test_what_finds_objects_by_other_ways_reads_all_names(self):
+        worker = Worker()
+        self.addCleanup(worker.close)
+        worker.run("import sys, gc\nclass A: pass\nclass B(A): n = 1\nv = []")
+        for source in ("A.__subclasses__()[0].n = 2", "sys._getframe().f_globals['v'].append(1)", "len(gc.get_objects())"):
+            with self.subTest(source):
+                reply = worker.run(source)
+                self.assertEqual(reply["ending"], {"kind": "ok"}, reply)
+                self.assertIn("*", reply["reads"])
+        self.assertEqual(worker.run("globals()['v'].append(1)")["wrote"], {"n:v": "mutated"})
+        self.assertNotIn("*", worker.run("x = 1\nB.n")["reads"])
+
     def test_a_second_name_of_the_main_module_reads_nothing(self):
         with Worker() as worker:
             reply = worker.run("import multiprocessing, sys\nsame = sys.modules['__mp_main__'] is sys.modules['__main__']")

@@ -31,7 +31,9 @@ _DICT = KINDS[dict]
 
 class Level:
     """One level. `cut`: how containers are distinguished from atoms. None: there are none; a number
-    and a step: one column of them; bytes: for each object 0, or the number of its group."""
+    and a step: one column of them; bytes: for each object 0, the number of its group, or `MET`. `named`: whether
+    classes or functions are among the atoms. `met`: where objects were met before, for each object whether its
+    identity counts, and the addresses of these."""
     __slots__ = ("n", "cut", "atoms", "marks", "starts", "parts", "groups", "heads", "ids", "width", "named", "met")
 
 
@@ -194,14 +196,14 @@ class Follower:
                 return None
         elif level.ids and _ids(level, flat, sorted_out) != level.ids:
             return None
-        if self.same and not other and self._leads_beside(level):
-            self.cut_off = True
-            return [], 0, 0
         # As in a walk, the marks of a level come before what its objects refer to.
         if level.named and (other or not _same_names(walk, level, flat)):
             return None
         if any([group.kind.mark(walk) != group.mark for group in level.groups]):
             return None
+        if self.same and not other and self._leads_beside(level):
+            self.cut_off = True
+            return [], 0, 0
         found, heads = [], []
         for group, objs in zip(level.groups, sorted_out):
             if group.held is not None and all(map(is_, objs, group.held)):

@@ -5,6 +5,7 @@ no longer differ from their baseline) and `Settled.notes` (untracked things seen
 are bytes here. The order of a unit's members and refs is part of it and is passed to `load`.
 """
 import importlib
+
 from _harness.values.bynames import module_dict
 from _harness.values.graft import graft
 from _harness.values.pickles import Load, Unloadable
