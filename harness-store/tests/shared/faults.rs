@@ -111,7 +111,7 @@ pub(crate) async fn killed(
     // It is chance whether an append is at work when the server is killed.
     while round < 4 || seen.borrow().1 == 0 {
         round += 1;
-        assert!(round < 40, "no append was cut off");
+        assert!(round < 40, "no append was interrupted");
         seen.wait_for(|(head, _)| *head >= round * APPENDS).await.unwrap();
         tokio::task::block_in_place(|| {
             kill();
